@@ -1,0 +1,58 @@
+package subjects
+
+import (
+	"strconv"
+	"time"
+)
+
+// The headers of the contract. NATS headers keep their case, so these are the spellings on the wire.
+const (
+	// HeaderTraceParent and HeaderTraceState carry the W3C trace context; written in lower case, read in any.
+	HeaderTraceParent = "traceparent"
+	HeaderTraceState  = "tracestate"
+	// HeaderDeadline is an RFC 3339 instant after which nobody waits for the reply.
+	HeaderDeadline = "Toolsearch-Deadline"
+	// HeaderAsync is "1" on a call whose reply is wanted as soon as the call is durable.
+	HeaderAsync = "Toolsearch-Async"
+	// HeaderObject names the object that holds the body (claim check); HeaderDigest is its "sha256:<hex>".
+	HeaderObject = "Toolsearch-Object"
+	HeaderDigest = "Toolsearch-Digest"
+	// HeaderCall is the id of the call that a reply or a result belongs to.
+	HeaderCall = "Toolsearch-Call"
+	// HeaderRetryAfter is in milliseconds, on an error reply.
+	HeaderRetryAfter = "Toolsearch-Retry-After"
+	// HeaderErrorCode and HeaderError are the number and the code of a service error, as NATS services spell them.
+	HeaderErrorCode = "Nats-Service-Error-Code"
+	HeaderError     = "Nats-Service-Error"
+)
+
+// ServiceName is the name of the NATS micro service whose endpoints are the request verbs.
+const ServiceName = "toolsearch"
+
+// FormatDeadline writes t for [HeaderDeadline].
+func FormatDeadline(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// ParseDeadline reads [HeaderDeadline]. An empty text is no deadline: the zero time and no error.
+func ParseDeadline(s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return time.Time{}, &Error{Code: CodeBadRequest, Message: "header " + HeaderDeadline + " must be an RFC 3339 instant such as 2026-01-02T15:04:05Z",
+			Details: map[string]any{"field": HeaderDeadline}}
+	}
+	return t, nil
+}
+
+// FormatRetryAfter writes d for [HeaderRetryAfter], in whole milliseconds.
+func FormatRetryAfter(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// ParseRetryAfter reads [HeaderRetryAfter]; anything malformed or negative is 0.
+func ParseRetryAfter(s string) time.Duration {
+	ms, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || ms < 0 || ms > int64(24*time.Hour/time.Millisecond) {
+		return 0
+	}
+	return time.Duration(ms) * time.Millisecond
+}

@@ -1,0 +1,161 @@
+package subjects
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Root is the first tokens of every subject. Two installations on one bus take two roots.
+type Root string
+
+// DefaultRoot is the root of the wire contract, version 1.
+const DefaultRoot Root = "toolsearch.v1"
+
+// Family is the token after the root. It stands at a fixed place so that one permission line fences one session in.
+type Family string
+
+// The families of subjects.
+const (
+	FamilyRequest Family = "req"
+	FamilyStop    Family = "stop"
+	FamilyResult  Family = "result"
+	FamilyHook    Family = "hook"
+	FamilyHost    Family = "host"
+	FamilyJob     Family = "job"
+)
+
+// Verb is the last token of a request's subject and the name of its endpoint.
+type Verb string
+
+// The request verbs.
+const (
+	VerbAssemble    Verb = "assemble"
+	VerbSearch      Verb = "search"
+	VerbDescribe    Verb = "describe"
+	VerbCall        Verb = "call"
+	VerbConnections Verb = "connections"
+)
+
+// Moment is the last token of a hook's subject.
+type Moment string
+
+// The moments of a hook: before a tool runs, and after it has settled.
+const (
+	HookPre  Moment = "pre"
+	HookPost Moment = "post"
+)
+
+// The operations of a tool host.
+const (
+	HostCall = "call"
+	HostList = "list"
+)
+
+// Address is a subject taken apart. Which fields are set depends on Family; see [Root.Parse].
+type Address struct {
+	Family  Family
+	Tenant  string
+	Session string // the host, for FamilyHost
+	Last    string // the verb, the call, the moment or the operation; empty for a session's stop and a job
+}
+
+// ErrSubject is wrapped by every error of [Root.Parse] and [Root.Validate].
+var ErrSubject = fmt.Errorf("subjects: malformed subject")
+
+// Validate reports whether the root consists of one or more tokens joined by dots.
+func (r Root) Validate() error {
+	for t := range strings.SplitSeq(string(r), ".") {
+		if !ValidToken(t) {
+			return fmt.Errorf("%w: root %q: each part must be 1 to %d of A-Z a-z 0-9 _ -", ErrSubject, string(r), MaxToken)
+		}
+	}
+	return nil
+}
+
+// Request is toolsearch.v1.req.<tenant>.<session>.<verb>.
+func (r Root) Request(tenant, session string, verb Verb) string {
+	return r.join(FamilyRequest, tenant, session, string(verb))
+}
+
+// Requests is toolsearch.v1.req.*.*.<verb>, what a worker subscribes.
+func (r Root) Requests(verb Verb) string { return r.join(FamilyRequest, "*", "*", string(verb)) }
+
+// StopSession is toolsearch.v1.stop.<tenant>.<session>.
+func (r Root) StopSession(tenant, session string) string { return r.join(FamilyStop, tenant, session) }
+
+// StopCall is toolsearch.v1.stop.<tenant>.<session>.<call>.
+func (r Root) StopCall(tenant, session, call string) string {
+	return r.join(FamilyStop, tenant, session, call)
+}
+
+// Stops is toolsearch.v1.stop.>, every stop.
+func (r Root) Stops() string { return r.join(FamilyStop, ">") }
+
+// Result is toolsearch.v1.result.<tenant>.<session>.<call>.
+func (r Root) Result(tenant, session, call string) string {
+	return r.join(FamilyResult, tenant, session, call)
+}
+
+// SessionResults is toolsearch.v1.result.<tenant>.<session>.*, what a runtime subscribes.
+func (r Root) SessionResults(tenant, session string) string {
+	return r.join(FamilyResult, tenant, session, "*")
+}
+
+// Results is toolsearch.v1.result.>, every result.
+func (r Root) Results() string { return r.join(FamilyResult, ">") }
+
+// Hook is toolsearch.v1.hook.<tenant>.<session>.<pre|post>.
+func (r Root) Hook(tenant, session string, m Moment) string {
+	return r.join(FamilyHook, tenant, session, string(m))
+}
+
+// Host is toolsearch.v1.host.<tenant>.<host>.<call|list>.
+func (r Root) Host(tenant, host, op string) string { return r.join(FamilyHost, tenant, host, op) }
+
+// Job is toolsearch.v1.job.<tenant>.<session>.
+func (r Root) Job(tenant, session string) string { return r.join(FamilyJob, tenant, session) }
+
+// TenantJobs is toolsearch.v1.job.<tenant>.>, the jobs of one tenant.
+func (r Root) TenantJobs(tenant string) string { return r.join(FamilyJob, tenant, ">") }
+
+// Jobs is toolsearch.v1.job.>, every job.
+func (r Root) Jobs() string { return r.join(FamilyJob, ">") }
+
+func (r Root) join(f Family, rest ...string) string {
+	return string(r) + "." + string(f) + "." + strings.Join(rest, ".")
+}
+
+// Parse takes a subject apart. It is the inverse of the builders above: a subject with an empty, wild or malformed
+// token, of an unknown family, or with too few or too many tokens is an error that wraps [ErrSubject].
+func (r Root) Parse(subject string) (Address, error) {
+	rest, ok := strings.CutPrefix(subject, string(r)+".")
+	if !ok {
+		return Address{}, fmt.Errorf("%w: %q is not below %q", ErrSubject, subject, string(r))
+	}
+	tok := strings.Split(rest, ".")
+	a := Address{Family: Family(tok[0])}
+	want := 0
+	switch a.Family {
+	case FamilyRequest, FamilyResult, FamilyHook, FamilyHost:
+		want = 4
+	case FamilyJob:
+		want = 3
+	case FamilyStop:
+		want = max(3, min(len(tok), 4))
+	default:
+		return Address{}, fmt.Errorf("%w: %q: unknown family %q", ErrSubject, subject, tok[0])
+	}
+	if len(tok) != want {
+		return Address{}, fmt.Errorf("%w: %q has %d tokens after the root, want %d", ErrSubject, subject, len(tok), want)
+	}
+	for _, t := range tok[1:] {
+		if !ValidToken(t) {
+			return Address{}, fmt.Errorf("%w: %q: token %q must be 1 to %d of A-Z a-z 0-9 _ -", ErrSubject, subject, t, MaxToken)
+		}
+	}
+	a.Tenant, a.Session = tok[1], tok[2]
+	if want == 4 {
+		a.Last = tok[3]
+	}
+	return a, nil
+}
