@@ -1,0 +1,6 @@
+package embedded
+
+import "errors"
+
+// errLocked says that another process, or another server of this one, holds the folder.
+var errLocked = errors.New("locked")
