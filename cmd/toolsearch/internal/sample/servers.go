@@ -1,0 +1,242 @@
+package sample
+
+// server is an invented MCP server.
+type server struct {
+	name   string
+	things []thing
+}
+
+// thing is what a server keeps: its name for one and for many, what it is, its fields and its verbs.
+//
+// A field is a name with marks: "!" required, "#" a whole number, "?" a boolean, "@" an instant, "[]" a list of texts,
+// "=a|b" one of these. Verbs are keys of the table in verbs.go.
+type thing struct {
+	one, many, what string
+	fields, verbs   string
+}
+
+var servers = []server{
+	{"gitnest", []thing{
+		{"repository", "repositories", "a place for source code with its history", "name! owner description visibility=public|private|internal default_branch topics[]", "list get create update delete search archive transfer star watch"},
+		{"issue", "issues", "a bug, a wish or a question about a repository", "repository! title! body labels[] assignee priority# milestone", "list get create update search close reopen assign comment label lock"},
+		{"pull_request", "pull requests", "a proposed change to a repository", "repository! title! head! base! body draft?", "list get create update search close merge review request_review comment"},
+		{"branch", "branches", "a line of development", "repository! name! from_ref", "list get create delete protect compare"},
+		{"release", "releases", "a published version of a repository", "repository! tag! name notes prerelease?", "list get create update delete publish"},
+		{"commit", "commits", "a recorded change", "repository! sha!", "list get search compare comment"},
+	}},
+	{"trackboard", []thing{
+		{"card", "cards", "a piece of work on a board", "board! title! description due@ labels[] assignee estimate#", "list get create update delete search move assign comment archive attach"},
+		{"board", "boards", "columns of cards for a team", "name! team! template", "list get create update archive duplicate share"},
+		{"sprint", "sprints", "a stretch of planned work", "name! team! starts@! ends@! goal", "list get create update start complete report"},
+		{"epic", "epics", "a goal that many cards serve", "title! team! description target@", "list get create update search close link"},
+		{"roadmap", "roadmaps", "epics laid out over time", "name! team! horizon=quarter|half|year", "list get create update share export"},
+		{"time_entry", "time entries", "hours spent on a card", "card! minutes#! day@ note", "list create update delete report export"},
+	}},
+	{"parley", []thing{
+		{"message", "messages", "a text in a channel or a conversation", "channel! text! thread mentions[] silent?", "list get send update delete search schedule pin react"},
+		{"channel", "channels", "a room where a team talks", "name! topic private? members[]", "list get create update archive search invite leave"},
+		{"thread", "threads", "the answers to one message", "channel! root! text", "list get reply follow mute"},
+		{"huddle", "huddles", "a spontaneous voice call in a channel", "channel! topic", "list start stop invite record"},
+		{"status", "statuses", "what a member is doing now", "text! emoji until@", "get set clear"},
+		{"emoji", "emoji", "a picture of the workspace's own", "name! image_url!", "list create delete"},
+	}},
+	{"mailroom", []thing{
+		{"email", "emails", "a letter in a mailbox", "to[]! subject! body! cc[] bcc[] reply_to attachments[]", "list get send search schedule forward reply label archive delete"},
+		{"draft", "drafts", "an email that is not sent yet", "to[] subject body", "list get create update delete send"},
+		{"mailbox_folder", "mailbox folders", "a place for emails", "name! parent color", "list create rename delete move"},
+		{"mail_filter", "mail filters", "a rule for what arrives", "from subject_contains action=archive|label|delete|forward! target", "list get create update delete test"},
+		{"signature", "signatures", "the last lines of an email", "name! html! default?", "list get create update delete"},
+		{"vacation_reply", "vacation replies", "the answer while somebody is away", "text! starts@! ends@!", "get set clear"},
+	}},
+	{"almanac", []thing{
+		{"event", "calendar events", "an entry in a calendar", "calendar! title! starts@! ends@! guests[] location reminder_minutes#", "list get create update cancel search move invite respond duplicate"},
+		{"calendar", "calendars", "a set of events of a person or a room", "name! time_zone! color", "list get create update delete share subscribe"},
+		{"meeting_room", "meeting rooms", "a room that can be booked", "name! building! seats# equipment[]", "list get search book release"},
+		{"availability", "availabilities", "when somebody is free", "people[]! from@! to@! minutes#", "find set get"},
+		{"booking_page", "booking pages", "a page where guests choose a time", "title! duration_minutes#! calendar!", "list get create update publish delete"},
+	}},
+	{"inkwell", []thing{
+		{"page", "pages", "a document of the wiki", "space! title! body parent tags[]", "list get create update delete search move duplicate export share comment restore"},
+		{"space", "wiki spaces", "pages of one team or subject", "name! key! description private?", "list get create update archive export"},
+		{"wiki_database", "wiki databases", "rows and columns inside the wiki", "space! title! columns[]!", "list get create update query export"},
+		{"template", "page templates", "a page to start from", "name! body! category", "list get create update delete apply"},
+		{"comment", "page comments", "a remark on a page", "page! text! quote", "list create update delete resolve"},
+		{"revision", "page revisions", "an earlier state of a page", "page! number#!", "list get compare restore"},
+	}},
+	{"ledgerly", []thing{
+		{"invoice", "invoices", "a bill to a customer", "customer! lines[]! due@ currency=EUR|USD|GBP|JPY note", "list get create update send void search export remind duplicate"},
+		{"expense", "expenses", "money that was spent", "amount_cents#! category! spent_on@! receipt_url project", "list get create update delete approve reject search export"},
+		{"bill", "supplier bills", "a bill from a supplier", "supplier! amount_cents#! due@!", "list get create update approve pay schedule"},
+		{"bank_account", "bank accounts", "an account that is followed", "name! iban! currency", "list get create update reconcile import"},
+		{"journal_entry", "journal entries", "a posting in the books", "date@! debit_account! credit_account! amount_cents#! memo", "list get create reverse search export"},
+		{"tax_report", "tax reports", "what is owed to the tax office", "period! country! scheme=standard|flat|cash", "list get create submit export"},
+	}},
+	{"paygate", []thing{
+		{"payment", "payments", "money taken from a customer", "amount_cents#! currency! customer! method description", "list get create capture cancel search refund export"},
+		{"subscription", "subscriptions", "a payment that repeats", "customer! plan! quantity# trial_days#", "list get create update pause resume cancel"},
+		{"payout", "payouts", "money on its way to a bank account", "amount_cents#! account!", "list get create cancel report"},
+		{"coupon", "coupons", "a discount", "code! percent# amount_cents# expires@", "list get create update delete"},
+		{"dispute", "payment disputes", "a payment that a customer contests", "payment! reason evidence_url", "list get update submit close"},
+		{"payment_link", "payment links", "a page where anybody pays one amount", "amount_cents#! currency! title!", "list get create disable"},
+		{"customer", "payment customers", "somebody who pays", "name! email! country tax_id", "list get create update delete search"},
+	}},
+	{"shopfront", []thing{
+		{"product", "products", "what the shop sells", "title! price_cents#! description vendor tags[] published?", "list get create update delete search publish duplicate import"},
+		{"order", "orders", "what a customer bought", "customer! items[]! shipping_address note", "list get create update cancel search fulfil refund export"},
+		{"cart", "abandoned carts", "what a visitor left in the basket", "customer items[]", "list get remind delete"},
+		{"collection", "product collections", "products shown together", "title! products[] sort=manual|price|newest", "list get create update delete publish"},
+		{"gift_card", "gift cards", "credit that can be given away", "amount_cents#! recipient_email expires@", "list get create disable search"},
+		{"review", "product reviews", "what a buyer says of a product", "product! stars#! text", "list get approve reject reply"},
+		{"shipping_rate", "shipping rates", "what sending a parcel costs", "zone! price_cents#! min_weight_g# max_weight_g#", "list create update delete"},
+	}},
+	{"stockroom", []thing{
+		{"item", "stock items", "a thing on a shelf", "sku! name! unit barcode reorder_level#", "list get create update delete search count label"},
+		{"stock_move", "stock moves", "goods that go from one place to another", "sku! quantity#! from! to!", "list get create cancel approve"},
+		{"purchase_order", "purchase orders", "an order to a supplier", "supplier! lines[]! expected@ note", "list get create update send approve cancel receive"},
+		{"warehouse", "warehouses", "a building with shelves", "name! address! manager", "list get create update report"},
+		{"supplier", "suppliers", "who delivers goods", "name! email! lead_days# country", "list get create update search archive"},
+		{"shipment", "outgoing shipments", "parcels that leave the warehouse", "order! carrier! weight_g# tracking_code", "list get create update cancel follow"},
+	}},
+	{"harborcrm", []thing{
+		{"contact", "contacts", "a person whom sales knows", "name! email phone company owner tags[]", "list get create update delete search merge import export assign"},
+		{"company", "companies", "an organisation that buys or may buy", "name! domain industry employees# owner", "list get create update delete search merge"},
+		{"deal", "deals", "a sale that may happen", "title! amount_cents# stage=new|qualified|offer|won|lost contact! closes@", "list get create update delete search move assign forecast"},
+		{"call_note", "call notes", "what was said on the phone", "contact! text! called_at@ outcome", "list get create update delete"},
+		{"sales_task", "sales tasks", "what a seller has to do next", "title! contact due@ owner", "list create update complete delete"},
+		{"pipeline", "sales pipelines", "the stages of a deal", "name! stages[]!", "list get create update report"},
+	}},
+	{"helpdeck", []thing{
+		{"ticket", "support tickets", "a customer's question or trouble", "subject! body! requester! priority=low|normal|high|urgent tags[] assignee", "list get create update search assign close reopen merge reply escalate"},
+		{"macro", "support macros", "steps that are done at once", "name! actions[]!", "list get create update delete apply"},
+		{"help_article", "help articles", "an answer that customers can read", "title! body! section language", "list get create update publish archive search translate"},
+		{"satisfaction_score", "satisfaction scores", "what customers thought of an answer", "ticket! stars#! text", "list get report export"},
+		{"sla_policy", "service level policies", "how soon customers are answered", "name! first_reply_minutes#! applies_to[]", "list get create update delete"},
+		{"live_chat", "live chats", "a talk with a visitor of the site", "visitor! text", "list get start reply transfer close"},
+	}},
+	{"beaconwatch", []thing{
+		{"alert", "alerts", "a condition that somebody is told of", "name! query! threshold#! channel severity=info|warning|critical", "list get create update delete mute acknowledge test"},
+		{"dashboard", "dashboards", "charts on one page", "title! panels[] folder tags[]", "list get create update delete search duplicate share export"},
+		{"metric", "metrics", "a measured value over time", "query! from@ to@ step_seconds#", "list query search describe"},
+		{"log_stream", "log streams", "lines that a service wrote", "service! query from@ to@", "list query search tail export"},
+		{"incident", "incidents", "an outage while it lasts", "title! severity=minor|major|critical! service commander", "list get create update close assign comment report"},
+		{"uptime_check", "uptime checks", "a request that is made again and again", "url! interval_seconds#! regions[] expected_status#", "list get create update delete pause resume"},
+		{"trace", "traces", "the way of one request through all services", "service! operation min_duration_ms#", "search get compare"},
+		{"on_call_shift", "on-call shifts", "who is woken at night", "team! person! starts@! ends@!", "list get create update swap"},
+	}},
+	{"skyforge", []thing{
+		{"instance", "virtual machines", "a computer in the cloud", "name! region! size! image! ssh_keys[] tags[]", "list get create delete start stop restart resize snapshot"},
+		{"volume", "block volumes", "a disk in the cloud", "name! region! size_gb#!", "list get create delete attach detach resize snapshot"},
+		{"load_balancer", "load balancers", "what spreads requests over machines", "name! region! targets[]! port#", "list get create update delete"},
+		{"dns_record", "DNS records", "a name of the internet", "zone! type=A|AAAA|CNAME|MX|TXT! name! value! ttl#", "list get create update delete search"},
+		{"bucket", "object buckets", "a store for files", "name! region! versioned? public?", "list get create delete configure"},
+		{"firewall_rule", "firewall rules", "what traffic may pass", "direction=in|out! port#! source! action=allow|deny", "list create update delete test"},
+		{"function", "cloud functions", "code that runs on request", "name! runtime! source_url! memory_mb#", "list get create update delete invoke"},
+		{"certificate", "TLS certificates", "a proof of a host's name", "domains[]! auto_renew?", "list get create delete renew"},
+		{"cluster", "container clusters", "machines that run containers", "name! region! version nodes#", "list get create delete upgrade resize"},
+	}},
+	{"shiplane", []thing{
+		{"build", "builds", "one run of a build pipeline", "pipeline! branch! variables[]", "list get start cancel retry compare"},
+		{"build_pipeline", "build pipelines", "the steps from a commit to a result", "name! repository! steps[]!", "list get create update delete pause resume validate"},
+		{"deployment", "deployments", "a version on its way to an environment", "service! version! environment=staging|production!", "list get start approve cancel rollback"},
+		{"artifact", "build artifacts", "a file that a build made", "build! path!", "list get download delete"},
+		{"environment", "environments", "where versions run", "name! variables[] protected?", "list get create update delete lock"},
+		{"feature_flag", "feature flags", "a switch inside a service", "key! description percent# environment", "list get create update delete enable disable"},
+		{"test_report", "test reports", "which tests passed in a build", "build!", "list get compare export"},
+	}},
+	{"quarrybase", []thing{
+		{"table", "warehouse tables", "rows of one kind", "dataset! name! columns[]! partition_by", "list get create delete describe preview export import"},
+		{"sql_query", "SQL queries", "a question to the warehouse", "sql! dataset limit# dry_run?", "run validate explain cancel list schedule"},
+		{"dataset", "datasets", "tables that belong together", "name! location description", "list get create update delete share"},
+		{"data_job", "data jobs", "a load or an export that takes a while", "source! target! mode=append|replace", "list get start cancel retry"},
+		{"saved_report", "saved reports", "a query with a name and a chart", "title! sql! chart=line|bar|table", "list get create update delete run share"},
+		{"data_check", "data quality checks", "a rule that rows must keep", "table! rule! severity", "list get create delete run"},
+	}},
+	{"vaultkeep", []thing{
+		{"secret", "secrets", "a password or a key", "path! value! note expires@", "list get create update delete rotate share"},
+		{"access_policy", "access policies", "who may read which secrets", "name! paths[]! capabilities[]!", "list get create update delete test"},
+		{"audit_record", "audit records", "who read what, and when", "from@ to@ actor path", "list search export"},
+		{"signing_key", "signing keys", "a key that signs and never leaves", "name! algorithm=ed25519|rsa|ecdsa!", "list get create rotate disable"},
+		{"machine_identity", "machine identities", "how a service proves who it is", "name! method=token|certificate|cloud!", "list get create delete renew"},
+	}},
+	{"pressroom", []thing{
+		{"article", "articles", "a text of the site", "title! body! author section tags[] publish_at@", "list get create update delete search publish unpublish schedule translate"},
+		{"media_file", "media files", "a picture, a sound or a film", "name! url! alt_text folder", "list get upload update delete search"},
+		{"site_menu", "site menus", "links at the top of the site", "name! links[]!", "list get update"},
+		{"redirect", "redirects", "an old address that leads to a new one", "from! to! permanent?", "list create delete import"},
+		{"newsletter", "newsletters", "a letter to all subscribers", "subject! body! audience! send_at@", "list get create update send schedule test report"},
+		{"subscriber", "newsletter subscribers", "who gets the newsletter", "email! name audience", "list get create delete import export search"},
+	}},
+	{"adloft", []thing{
+		{"campaign", "ad campaigns", "advertisements with one goal", "name! budget_cents#! starts@ ends@ goal=clicks|sales|views", "list get create update pause resume archive duplicate report"},
+		{"ad", "advertisements", "a text or a picture that is shown", "campaign! headline! text! image_url url", "list get create update pause delete preview"},
+		{"audience", "ad audiences", "who sees an advertisement", "name! countries[] ages interests[]", "list get create update delete estimate"},
+		{"keyword", "ad keywords", "a word that an advertisement answers", "campaign! text! bid_cents# match=broad|phrase|exact", "list create update delete suggest"},
+		{"conversion", "ad conversions", "what visitors did after a click", "campaign from@ to@", "list report import export"},
+	}},
+	{"socialdeck", []thing{
+		{"post", "social posts", "a text for the company's accounts", "account! text! image_url link publish_at@", "list get create update delete schedule publish report"},
+		{"mention", "brand mentions", "where somebody wrote about the company", "query! since@ network", "list search reply assign"},
+		{"video", "videos", "a film on the company's channel", "title! file_url! description tags[] private?", "list get upload update delete publish caption"},
+		{"audience_report", "follower reports", "who follows an account", "account! from@ to@", "get compare export"},
+	}},
+	{"formwise", []thing{
+		{"form", "forms", "questions on a page", "title! questions[]! thanks_text closes@", "list get create update delete publish close duplicate share"},
+		{"response", "form responses", "the answers of one person", "form! since@", "list get delete search export"},
+		{"quiz", "quizzes", "questions with right answers", "title! questions[]! pass_percent#", "list get create update publish report"},
+		{"poll", "polls", "one question to many people", "question! options[]! closes@ anonymous?", "list get create close report"},
+	}},
+	{"hiredeck", []thing{
+		{"candidate", "candidates", "somebody who applied", "name! email! job resume_url source", "list get create update search move reject tag"},
+		{"job_opening", "job openings", "a place to be filled", "title! department! location salary_range remote?", "list get create update publish close duplicate"},
+		{"interview", "interviews", "a talk with a candidate", "candidate! starts@! interviewers[]! kind=phone|video|onsite", "list get schedule move cancel score"},
+		{"job_offer", "job offers", "what is promised to a candidate", "candidate! salary_cents#! starts@!", "list get create send approve withdraw"},
+	}},
+	{"rosterly", []thing{
+		{"employee", "employees", "somebody who works here", "name! email! role! manager starts@", "list get create update search offboard export"},
+		{"leave_request", "leave requests", "days off that somebody asks for", "employee! from@! to@! kind=holiday|sick|parental reason", "list get create approve reject cancel"},
+		{"payslip", "payslips", "what was paid in a month", "employee! month!", "list get send export"},
+		{"shift", "work shifts", "when somebody works", "employee! starts@! ends@! place", "list get create update delete swap publish"},
+		{"review_cycle", "review cycles", "a round of talks about work", "name! due@! people[]", "list get create start close report"},
+		{"org_team", "teams", "people with one lead", "name! lead! members[]", "list get create update delete"},
+	}},
+	{"lexicase", []thing{
+		{"contract", "contracts", "an agreement in writing", "title! parties[]! starts@ ends@ file_url", "list get create update search sign send renew terminate compare"},
+		{"legal_matter", "legal matters", "a case with its papers", "title! client! kind court", "list get create update close search assign"},
+		{"clause", "contract clauses", "a paragraph that is used again", "title! text! category", "list get create update search suggest"},
+		{"signature_request", "signature requests", "a paper that waits for signatures", "document! signers[]! message expires@", "list get create send cancel remind"},
+	}},
+	{"fleetyard", []thing{
+		{"vehicle", "vehicles", "a car, a van or a truck", "plate! model! year# depot", "list get create update locate assign"},
+		{"trip", "trips", "a drive from one place to another", "vehicle! driver! from! to! starts@", "list get create update cancel replay"},
+		{"service_visit", "garage visits", "maintenance of a vehicle", "vehicle! due@! kind garage", "list get schedule complete cancel"},
+		{"fuel_entry", "fuel entries", "what was filled in", "vehicle! litres#! price_cents#!", "list create delete report"},
+		{"driver", "drivers", "who may drive", "name! licence! expires@", "list get create update suspend"},
+	}},
+	{"mapfolk", []thing{
+		{"place", "places", "a shop, a sight or an address", "query! near radius_m# open_now?", "search get list review"},
+		{"route", "routes", "a way from here to there", "from! to! mode=car|bike|foot|transit avoid[] depart_at@", "find compare share"},
+		{"address", "postal addresses", "where something is", "text! country", "find validate suggest"},
+		{"weather_forecast", "weather forecasts", "what the sky will do", "place! days# units=metric|imperial", "get compare"},
+		{"map_layer", "map layers", "points and shapes of your own", "name! file_url! color", "list get create update delete export"},
+	}},
+	{"voyago", []thing{
+		{"flight", "flights", "a seat in an aeroplane", "from! to! day@! passengers# cabin=economy|business", "search get book cancel follow"},
+		{"hotel", "hotels", "a bed for some nights", "city! arrive@! leave@! guests# max_price_cents#", "search get book cancel"},
+		{"train", "trains", "a seat on rails", "from! to! depart_at@! passengers#", "search get book cancel"},
+		{"itinerary", "itineraries", "all parts of a journey", "title! parts[]", "list get create update share export"},
+	}},
+	{"filedock", []thing{
+		{"file", "files", "a document in the shared drive", "name! folder content mime_type", "list get upload update delete search move copy share download restore"},
+		{"folder", "folders", "a place for files", "name! parent", "list get create rename delete move share"},
+		{"spreadsheet", "spreadsheets", "cells in rows and columns", "title! folder", "list get create read append update export"},
+		{"slide_deck", "slide decks", "pages for a talk", "title! folder theme", "list get create update export duplicate"},
+		{"share_link", "share links", "an address that opens a file", "file! expires@ password", "list create delete"},
+	}},
+	{"homegrid", []thing{
+		{"light", "lights", "a lamp in the house", "room! brightness# color", "list get set"},
+		{"thermostat", "thermostats", "what keeps a room warm", "room! celsius#!", "list get set schedule"},
+		{"scene", "scenes", "many devices set at once", "name! devices[]!", "list create update delete run"},
+		{"camera", "cameras", "an eye at the door", "name! room", "list get snapshot record"},
+		{"door_lock", "door locks", "who may come in", "door! code", "list lock unlock share"},
+	}},
+}

@@ -1,0 +1,143 @@
+package sample
+
+// verb is how a tool's name and text are made. In the text, {one}, {many} and {what} are the thing's.
+type verb struct {
+	text string
+	// many: the tool is named for many things (list_issues), otherwise for one (get_issue).
+	many bool
+	// takes says which of the thing's fields are parameters; extra are the verb's own, written as in servers.go.
+	takes taking
+	extra string
+}
+
+// taking says which fields of a thing a verb takes.
+type taking int
+
+const (
+	takesID      taking = iota // only the thing's id
+	takesAll                   // all fields: the thing is made
+	takesChanges               // its id and all fields, none required
+	takesFilter                // its first field as a filter
+	takesNothing
+)
+
+const page = "limit# cursor"
+
+var verbs = map[string]verb{
+	"list":           {"Lists {many}, newest first. Returns one page and a cursor for the next.", true, takesFilter, page},
+	"search":         {"Finds {many} by words in their text. Best matches come first.", true, takesNothing, "query! " + page},
+	"get":            {"Reads one {one} with all its fields: {what}.", false, takesID, "expand[]"},
+	"create":         {"Creates a new {one}: {what}. Returns it with its id.", false, takesAll, ""},
+	"update":         {"Changes fields of an existing {one}. What is left out stays as it is.", false, takesChanges, ""},
+	"delete":         {"Deletes a {one} for good. This cannot be undone.", false, takesID, "confirm?!"},
+	"archive":        {"Archives a {one}: it is kept and no longer shown.", false, takesID, ""},
+	"restore":        {"Brings back a deleted or earlier {one}.", false, takesID, ""},
+	"duplicate":      {"Makes a copy of a {one} under a new name.", false, takesID, "name"},
+	"copy":           {"Copies a {one} to another place.", false, takesID, "to!"},
+	"move":           {"Moves a {one} to another place or stage.", false, takesID, "to! position#"},
+	"rename":         {"Gives a {one} another name.", false, takesID, "name!"},
+	"share":          {"Shares a {one} with people or by a link.", false, takesID, "people[] role=viewer|commenter|editor"},
+	"export":         {"Exports {many} to a file.", true, takesFilter, "format=csv|json|xlsx|pdf from@ to@"},
+	"import":         {"Imports {many} from a file, row by row.", true, takesNothing, "file_url! dry_run?"},
+	"assign":         {"Makes somebody responsible for a {one}.", false, takesID, "assignee!"},
+	"comment":        {"Adds a comment to a {one}.", false, takesID, "text! mentions[]"},
+	"label":          {"Puts labels on a {one} or takes them off.", false, takesID, "add[] remove[]"},
+	"tag":            {"Tags a {one}.", false, takesID, "tags[]!"},
+	"close":          {"Closes a {one}: nothing more is to be done.", false, takesID, "reason"},
+	"reopen":         {"Opens a closed {one} again.", false, takesID, "reason"},
+	"lock":           {"Locks a {one} against changes or entry.", false, takesID, "reason"},
+	"unlock":         {"Unlocks a {one}.", false, takesID, ""},
+	"merge":          {"Merges a {one} into another.", false, takesID, "into method=merge|squash|rebase"},
+	"review":         {"Reviews a {one}: approve it, ask for changes or remark.", false, takesID, "verdict=approve|request_changes|comment! text"},
+	"request_review": {"Asks people to review a {one}.", false, takesID, "reviewers[]!"},
+	"protect":        {"Protects a {one} so that only reviewed changes get in.", false, takesID, "approvals# checks[]"},
+	"compare":        {"Compares two {many} and shows what differs.", true, takesNothing, "left! right!"},
+	"publish":        {"Publishes a {one} so that everybody can see it.", false, takesID, "at@"},
+	"unpublish":      {"Takes a published {one} back.", false, takesID, ""},
+	"transfer":       {"Hands a {one} over to another owner.", false, takesID, "owner!"},
+	"star":           {"Marks a {one} as a favourite.", false, takesID, ""},
+	"watch":          {"Tells you of whatever happens to a {one}.", false, takesID, "level=all|mentions|none"},
+	"follow":         {"Follows a {one} and reports where it is.", false, takesID, ""},
+	"start":          {"Starts a {one}: {what}.", false, takesAll, ""},
+	"stop":           {"Stops a running {one}.", false, takesID, "force?"},
+	"restart":        {"Restarts a {one}.", false, takesID, "force?"},
+	"pause":          {"Pauses a {one} until it is resumed.", false, takesID, "until@"},
+	"resume":         {"Resumes a paused {one}.", false, takesID, ""},
+	"cancel":         {"Cancels a {one} before it takes place.", false, takesID, "reason notify?"},
+	"complete":       {"Marks a {one} as done.", false, takesID, "note"},
+	"report":         {"Reports figures about {many} over a period.", true, takesNothing, "from@! to@! group_by"},
+	"link":           {"Links a {one} with something else.", false, takesID, "to! kind=blocks|relates|duplicates"},
+	"send":           {"Sends a {one}: {what}.", false, takesAll, ""},
+	"schedule":       {"Schedules a {one} for a later time.", false, takesAll, "at@!"},
+	"pin":            {"Pins a {one} where everybody sees it.", false, takesID, ""},
+	"react":          {"Reacts to a {one} with an emoji.", false, takesID, "emoji!"},
+	"invite":         {"Invites people to a {one}.", false, takesID, "people[]! note"},
+	"leave":          {"Leaves a {one}.", false, takesID, ""},
+	"reply":          {"Replies to a {one}.", false, takesID, "text! attachments[]"},
+	"forward":        {"Forwards a {one} to somebody else.", false, takesID, "to[]! note"},
+	"mute":           {"Mutes a {one} for a while.", false, takesID, "until@"},
+	"record":         {"Records a {one}.", false, takesID, "minutes#"},
+	"set":            {"Sets a {one}: {what}.", false, takesAll, ""},
+	"clear":          {"Clears a {one}.", false, takesNothing, ""},
+	"test":           {"Tries a {one} out and changes nothing.", false, takesID, "example"},
+	"subscribe":      {"Subscribes to a {one} of somebody else.", false, takesID, ""},
+	"respond":        {"Answers the invitation to a {one}.", false, takesID, "answer=yes|no|maybe! note"},
+	"book":           {"Books a {one} and confirms it.", false, takesID, "from@! to@! people[]"},
+	"release":        {"Gives a booked {one} free again.", false, takesID, ""},
+	"find":           {"Finds a {one}: {what}.", false, takesAll, ""},
+	"query":          {"Queries {many} and returns the rows or points that answer.", true, takesAll, page},
+	"apply":          {"Applies a {one}.", false, takesID, "to!"},
+	"resolve":        {"Resolves a {one}.", false, takesID, ""},
+	"void":           {"Voids a {one}: it keeps its number and counts no more.", false, takesID, "reason!"},
+	"remind":         {"Sends a reminder about a {one}.", false, takesID, "text"},
+	"approve":        {"Approves a {one}.", false, takesID, "note"},
+	"reject":         {"Rejects a {one}.", false, takesID, "reason!"},
+	"pay":            {"Pays a {one}.", false, takesID, "account! on@"},
+	"reconcile":      {"Reconciles a {one} with its statement.", false, takesID, "until@!"},
+	"reverse":        {"Reverses a {one} by an opposite one.", false, takesID, "reason!"},
+	"submit":         {"Submits a {one} to those who decide.", false, takesID, "note"},
+	"capture":        {"Captures a {one} that was authorised before.", false, takesID, "amount_cents#"},
+	"refund":         {"Pays a {one} back, in full or in part.", false, takesID, "amount_cents# reason"},
+	"disable":        {"Disables a {one}.", false, takesID, "reason"},
+	"enable":         {"Enables a {one}.", false, takesID, ""},
+	"fulfil":         {"Marks a {one} as sent and tells the customer.", false, takesID, "tracking_code carrier"},
+	"receive":        {"Books what arrived for a {one}.", false, takesID, "quantities[]!"},
+	"count":          {"Enters what was counted for a {one}.", false, takesID, "quantity#!"},
+	"forecast":       {"Forecasts {many} from what is known today.", true, takesNothing, "until@! group_by"},
+	"escalate":       {"Escalates a {one} to the next level.", false, takesID, "to reason!"},
+	"translate":      {"Translates a {one}.", false, takesID, "language!"},
+	"acknowledge":    {"Acknowledges a {one}: somebody looks into it.", false, takesID, "note"},
+	"describe":       {"Describes {many}: what they hold, in which types.", true, takesFilter, ""},
+	"tail":           {"Shows the newest entries of {many} as they come.", true, takesFilter, "lines#"},
+	"swap":           {"Swaps a {one} with a colleague.", false, takesID, "with!"},
+	"resize":         {"Changes the size of a {one}.", false, takesID, "size! allow_restart?"},
+	"snapshot":       {"Takes a snapshot of a {one}.", false, takesID, "name"},
+	"attach":         {"Attaches something to a {one}.", false, takesID, "target!"},
+	"detach":         {"Detaches a {one} from where it is.", false, takesID, "force?"},
+	"configure":      {"Configures a {one}.", false, takesID, "settings[]!"},
+	"invoke":         {"Invokes a {one} and returns its answer.", false, takesID, "payload async?"},
+	"renew":          {"Renews a {one} before it ends.", false, takesID, "until@"},
+	"upgrade":        {"Upgrades a {one} to a newer version.", false, takesID, "version!"},
+	"retry":          {"Runs a failed {one} again.", false, takesID, "from_step"},
+	"validate":       {"Checks a {one} for mistakes and changes nothing.", false, takesAll, ""},
+	"rollback":       {"Rolls a {one} back to the version before.", false, takesID, "to_version reason"},
+	"download":       {"Downloads a {one}.", false, takesID, "path"},
+	"preview":        {"Shows how a {one} will look.", false, takesID, "rows#"},
+	"run":            {"Runs a {one} and returns its result.", false, takesAll, "timeout_seconds#"},
+	"explain":        {"Explains how a {one} will be carried out.", false, takesAll, ""},
+	"rotate":         {"Replaces a {one} by a fresh one.", false, takesID, "grace_hours#"},
+	"upload":         {"Uploads a {one}: {what}.", false, takesAll, ""},
+	"estimate":       {"Estimates how large a {one} is.", false, takesID, ""},
+	"suggest":        {"Suggests {many} that fit.", true, takesNothing, "text! limit#"},
+	"caption":        {"Adds captions to a {one}.", false, takesID, "language! file_url"},
+	"score":          {"Scores a {one}.", false, takesID, "points#! note"},
+	"withdraw":       {"Withdraws a {one}.", false, takesID, "reason"},
+	"offboard":       {"Offboards an {one}: ends access and hands over work.", false, takesID, "last_day@! hand_over_to"},
+	"sign":           {"Signs a {one}.", false, takesID, "signer! place"},
+	"terminate":      {"Terminates a {one} to a date.", false, takesID, "on@! reason!"},
+	"locate":         {"Tells where a {one} is now.", false, takesID, ""},
+	"replay":         {"Replays a {one} on the map.", false, takesID, "speed#"},
+	"suspend":        {"Suspends a {one} for a while.", false, takesID, "until@ reason!"},
+	"read":           {"Reads cells of a {one}.", false, takesID, "range!"},
+	"append":         {"Appends rows to a {one}.", false, takesID, "rows[]!"},
+}
