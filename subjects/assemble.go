@@ -2,6 +2,8 @@ package subjects
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"time"
 )
 
@@ -32,6 +34,27 @@ type AssembleRequest struct {
 	Hooks      *Hooks  `json:"hooks,omitempty"`
 	// UnavailableSources are declared servers that are not running; they are listed and never counted.
 	UnavailableSources []UnavailableSource `json:"unavailable_sources,omitempty"`
+}
+
+// AppendAssembleRequest appends r as JSON, with the bytes of Tools as they are: encoding/json would compact them, and
+// the catalog's name is the digest of exactly these bytes.
+func AppendAssembleRequest(dst []byte, r *AssembleRequest) ([]byte, error) {
+	rest := *r
+	rest.Tools = nil
+	p, err := Marshal(&rest)
+	if err != nil {
+		return dst, fmt.Errorf("subjects: assemble request: %w", err)
+	}
+	if r.Tools == nil {
+		return append(dst, p...), nil
+	}
+	dst = slices.Grow(dst, len(r.Tools)+len(p)+len(`"tools":,`))
+	dst = append(dst, `{"tools":`...)
+	dst = append(dst, r.Tools...)
+	if len(p) > len("{}") {
+		dst = append(dst, ',')
+	}
+	return append(dst, p[1:]...), nil
 }
 
 // Tool is one element of an assemble request's tools.

@@ -13,6 +13,19 @@ type CallRequest struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
+// AppendCallRequest appends r as JSON, with the bytes of Arguments as they are; see [AppendBridgeRequest].
+func AppendCallRequest(dst []byte, r *CallRequest) ([]byte, error) {
+	dst, err := appendScope(append(dst, `{"scope":`...), r.Scope)
+	if err != nil {
+		return dst, err
+	}
+	if r.CallID != "" {
+		dst = AppendString(append(dst, `,"call_id":`...), r.CallID)
+	}
+	dst = append(dst, `,"arguments":`...)
+	return append(append(dst, ModelArguments(string(r.Arguments))...), '}'), nil
+}
+
 // CallerDispatch is the reply for a tool that the caller runs: the real name and the repaired arguments.
 type CallerDispatch struct {
 	Dispatch  string          `json:"dispatch"` // always "caller"
@@ -85,6 +98,21 @@ const (
 	OutcomeAbandoned   Outcome = "abandoned"
 )
 
+// Outcome is the word for the entry as its result tells it.
+func (r *EntryResult) Outcome() Outcome {
+	switch {
+	case r.Error == nil:
+		return OutcomeOK
+	case r.Error.Code == EntryInterrupted:
+		return OutcomeInterrupted
+	case r.Error.Code == EntryOutcomeUnknown:
+		return OutcomeUnknown
+	case r.Error.Code == EntryAbandoned:
+		return OutcomeAbandoned
+	}
+	return OutcomeError
+}
+
 // The kinds of event on a result subject.
 const (
 	EventEntry   = "entry"
@@ -148,6 +176,14 @@ type HookReply struct {
 	Decision  Decision        `json:"decision"`
 	Reason    string          `json:"reason,omitempty"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
+}
+
+// HostListRequest asks a tool host for its tools; it may be empty.
+type HostListRequest struct{}
+
+// HostListReply answers with a host's tools, ready to be put among the tools of an [AssembleRequest].
+type HostListReply struct {
+	Tools []Tool `json:"tools"`
 }
 
 // HostRequest asks a tool host to run one tool.

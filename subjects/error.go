@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -72,6 +73,26 @@ func (c Code) Retryable() bool {
 	return false
 }
 
+// known reports whether the code is of the closed set.
+func (c Code) known() bool {
+	for _, e := range codes {
+		if e.code == c {
+			return true
+		}
+	}
+	return false
+}
+
+// codeOf is the first code with that number on the wire, INTERNAL where there is none.
+func codeOf(number string) Code {
+	for _, e := range codes {
+		if strconv.Itoa(e.number) == number {
+			return e.code
+		}
+	}
+	return CodeInternal
+}
+
 // Error is a service error: a fault of the request or of the service, which the model never needs to see. Its text
 // says what was wrong and what to do next and never holds a secret. Match it with errors.As, or a code with
 // errors.Is(err, &Error{Code: CodeOverloaded}).
@@ -124,7 +145,7 @@ type errorBody struct {
 func (e *Error) MarshalJSON() ([]byte, error) {
 	var b errorBody
 	b.Error.Code, b.Error.Message, b.Error.Retryable, b.Error.Details = e.Code, e.Message, e.Retryable(), e.Details
-	return json.Marshal(b)
+	return Marshal(b)
 }
 
 // UnmarshalJSON reads the body of an error reply.

@@ -54,7 +54,19 @@ func (o Ordered[V]) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// UnmarshalJSON reads an object and keeps the order of its members.
+// with puts a member at the end, or in the place of the one that has its key.
+func (o Ordered[V]) with(key string, v V) Ordered[V] {
+	for i := range o {
+		if o[i].Key == key {
+			o[i].Value = v
+			return o
+		}
+	}
+	return append(o, Pair[V]{key, v})
+}
+
+// UnmarshalJSON reads an object and keeps the order of its members. Of a key that comes twice the last value stays, in
+// the first one's place.
 func (o *Ordered[V]) UnmarshalJSON(p []byte) error {
 	d := json.NewDecoder(bytes.NewReader(p))
 	d.UseNumber()
@@ -79,7 +91,10 @@ func (o *Ordered[V]) UnmarshalJSON(p []byte) error {
 		if err := d.Decode(&v); err != nil {
 			return err
 		}
-		out = append(out, Pair[V]{k.(string), v})
+		out = out.with(k.(string), v)
+	}
+	if _, err := d.Token(); err != nil {
+		return err
 	}
 	*o = out
 	return nil

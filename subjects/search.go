@@ -3,6 +3,7 @@ package subjects
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 )
 
 // Scope names what a request may see: the handle of an assembled scope, or an assemble request used for this one
@@ -40,6 +41,58 @@ type BridgeRequest struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
+// AppendBridgeRequest appends r as JSON, with the bytes of Arguments as they are. Arguments that are no JSON at all
+// travel as a JSON string, so that the service can word the mistake for the model.
+func AppendBridgeRequest(dst []byte, r *BridgeRequest) ([]byte, error) {
+	dst, err := appendScope(append(dst, `{"scope":`...), r.Scope)
+	if err != nil {
+		return dst, err
+	}
+	dst = append(dst, `,"arguments":`...)
+	return append(append(dst, ModelArguments(string(r.Arguments))...), '}'), nil
+}
+
+func appendScope(dst []byte, s Scope) ([]byte, error) {
+	if s.Inline != nil {
+		return AppendAssembleRequest(dst, s.Inline)
+	}
+	return AppendString(dst, s.Handle), nil
+}
+
+// ModelArguments is what a model wrote as a tool's arguments, ready for a request: the text itself where it is JSON,
+// otherwise a JSON string of it. Nothing written at all is an empty object.
+func ModelArguments(text string) json.RawMessage {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return json.RawMessage("{}")
+	case json.Valid([]byte(text)):
+		return json.RawMessage(text)
+	}
+	return AppendString(nil, text)
+}
+
+// SearchArguments is what a model writes to tool_search. Limit 0 leaves the session's default.
+type SearchArguments struct {
+	Queries []string `json:"queries"`
+	Limit   int      `json:"limit,omitempty"`
+}
+
+// DescribeArguments is what a model writes to tool_describe.
+type DescribeArguments struct {
+	Names []string `json:"names"`
+}
+
+// CallArguments is what a model writes to tool_call.
+type CallArguments struct {
+	Calls []CallEntry `json:"calls"`
+}
+
+// CallEntry is one tool to run.
+type CallEntry struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+}
+
 // ToolError is a mistake of the model, an ordinary reply to be handed to it.
 type ToolError struct {
 	Message string `json:"error"`
@@ -63,6 +116,10 @@ type SearchGroup struct {
 	// AvailableSources and Hint stand only in an empty group, where there is any source.
 	AvailableSources []AvailableSource `json:"available_sources,omitempty"`
 	Hint             string            `json:"hint,omitempty"`
+	// Near (names, best first), UnknownWords and DidYouMean (word to suggestion) may stand only in an empty group.
+	Near         []string        `json:"near,omitempty"`
+	UnknownWords []string        `json:"unknown_words,omitempty"`
+	DidYouMean   Ordered[string] `json:"did_you_mean,omitempty"`
 	// TotalMatches and Truncated stand only in a group that was cut.
 	TotalMatches int  `json:"total_matches,omitempty"`
 	Truncated    bool `json:"truncated,omitempty"`

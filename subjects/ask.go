@@ -1,0 +1,178 @@
+package subjects
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/nats-io/nats.go"
+)
+
+// answer is a reply with its body, wherever that travelled.
+type answer struct {
+	header nats.Header
+	body   []byte
+}
+
+// question is one request, however often it is sent.
+type question struct {
+	tenant, subject string
+	header          nats.Header
+	body            []byte
+	patience        time.Duration // how long to wait for one reply before asking again; 0 is as long as the context
+}
+
+// errUnanswered ends an attempt whose patience is over. It is asked again at once: the wait is behind it.
+var errUnanswered = errors.New("subjects: no reply yet")
+
+// ask sends a request and repeats it as long as that may help. The body travels by claim check where it must, and is
+// stored once for all attempts. The context has a deadline.
+func (c *Client) ask(ctx context.Context, q *question) (a *answer, err error) {
+	h := q.header
+	if h == nil {
+		h = nats.Header{}
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		h.Set(HeaderDeadline, FormatDeadline(deadline))
+	}
+	c.inject(ctx, h)
+	m := &nats.Msg{Subject: q.subject, Header: h}
+	err = c.retry(ctx, func() (err error) {
+		m.Data, err = c.bodies.Pack(ctx, q.tenant, h, q.body)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = c.retry(ctx, func() (err error) {
+		a, err = c.once(ctx, q, m)
+		return err
+	})
+	return a, err
+}
+
+// once sends one request and reads its reply.
+func (c *Client) once(ctx context.Context, q *question, m *nats.Msg) (*answer, error) {
+	wait := ctx
+	if q.patience > 0 {
+		var cancel context.CancelFunc
+		wait, cancel = context.WithTimeout(ctx, q.patience)
+		defer cancel()
+	}
+	reply, err := c.nc.RequestMsgWithContext(wait, m)
+	switch {
+	case err != nil && wait.Err() != nil && ctx.Err() == nil:
+		return nil, errUnanswered
+	case err != nil:
+		return nil, c.transportError(ctx, err)
+	}
+	if err := ReplyError(reply.Header, reply.Data); err != nil {
+		return nil, err
+	}
+	body, err := c.bodies.Unpack(ctx, q.tenant, reply.Header, reply.Data)
+	if err != nil {
+		// What is wrong with a reply is no fault of the request.
+		var e *Error
+		if errors.As(err, &e) && e.Code == CodeBadRequest {
+			err = &Error{Code: CodeUnavailable, Message: "the reply's body could not be read from the object store; ask again", Err: e}
+		}
+		return nil, err
+	}
+	return &answer{header: reply.Header, body: body}, nil
+}
+
+// ReplyError reads the service error out of a reply, nil where it is none. An error of a NATS service that is not of
+// the contract's set becomes the code of its number, else INTERNAL.
+func ReplyError(h nats.Header, data []byte) error {
+	number := h.Get(HeaderErrorCode)
+	if number == "" && h.Get(HeaderError) == "" {
+		return nil
+	}
+	e := new(Error)
+	if json.Unmarshal(data, e) != nil || !e.Code.known() {
+		*e = Error{Code: Code(h.Get(HeaderError)), Message: "the service answered with an error and no text"}
+	}
+	if !e.Code.known() {
+		e.Message = fmt.Sprintf("the service answered with error %s %s", number, h.Get(HeaderError))
+		e.Code = codeOf(number)
+	}
+	e.RetryAfter = ParseRetryAfter(h.Get(HeaderRetryAfter))
+	return e
+}
+
+// transportError types what NATS says. Its text names no subject: the caller knows what it asked.
+func (c *Client) transportError(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return &Error{Code: CodeUnavailable, Message: "no worker answers on this bus; start one, or check the root of the subjects", Err: err}
+	case ctx.Err() != nil:
+		return c.ended(ctx, nil)
+	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrDisconnected), errors.Is(err, nats.ErrTimeout):
+		return &Error{Code: CodeUnavailable, Message: "the connection to NATS is interrupted; try again", Err: err}
+	case errors.Is(err, nats.ErrMaxPayload):
+		return &Error{Code: CodeTooLarge, Message: "the message is over the server's max_payload; send less", Err: err}
+	}
+	return fmt.Errorf("subjects: request failed: %w", err)
+}
+
+// ended is the error of a context that ended: last, where an attempt had failed before, and why it ended.
+func (c *Client) ended(ctx context.Context, last error) error {
+	cause := context.Cause(ctx)
+	if last != nil {
+		return fmt.Errorf("%w; gave up: %w", last, cause)
+	}
+	if !errors.Is(cause, context.DeadlineExceeded) {
+		return fmt.Errorf("subjects: gave up: %w", cause)
+	}
+	message := "no reply came in time; a worker may be busy or gone"
+	if errors.Is(c.nc.LastError(), nats.ErrPermissionViolation) {
+		message = "no reply came in time, and the server refused a subject to this connection; check its permissions"
+	}
+	return &Error{Code: CodeDeadlineExceeded, Message: message, Err: cause}
+}
+
+// retry runs attempt until it succeeds, fails for good, has been repeated often enough, or ctx ends.
+func (c *Client) retry(ctx context.Context, attempt func() error) error {
+	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(c.opts.MinBackoff),
+		backoff.WithMaxInterval(c.opts.MaxBackoff), backoff.WithMultiplier(2), backoff.WithMaxElapsedTime(0))
+	for n := 0; ; n++ {
+		err := attempt()
+		if err == nil {
+			return nil
+		}
+		if errors.Is(err, errUnanswered) {
+			n = -1
+			pause.Reset()
+			continue
+		}
+		wait, again := repeatable(err)
+		if !again || n >= c.opts.Retries {
+			return err
+		}
+		wait = max(wait, pause.NextBackOff())
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
+			return fmt.Errorf("%w; gave up: the next attempt would come after the deadline: %w", err, context.DeadlineExceeded)
+		}
+		if sleep(ctx, wait) != nil {
+			return c.ended(ctx, err)
+		}
+	}
+}
+
+// repeatable reports whether the same request may be sent again, and how long the worker asked to wait. A scope or a
+// catalog that is gone is retryable too, but by another request: see [Session].
+func repeatable(err error) (time.Duration, bool) {
+	var e *Error
+	if !errors.As(err, &e) {
+		return 0, false
+	}
+	switch e.Code {
+	case CodeOverloaded, CodeUnavailable:
+		return e.RetryAfter, true
+	default:
+		return 0, false
+	}
+}

@@ -1,0 +1,431 @@
+package subjects
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// DefaultBodyLimit is the largest body that travels by claim check: a catalog of 64 MiB and 8 MiB for what stands
+	// around it.
+	DefaultBodyLimit = 72 << 20
+	// DefaultBodyAge is how long a body stays in its bucket.
+	DefaultBodyAge = 48 * time.Hour
+
+	bodyWait     = 2 * time.Second        // own bound of storing or reading a small body
+	bodyWaitMiB  = 250 * time.Millisecond // and what each MiB adds to it
+	bodyChunk    = 128 << 10              // size of a stored chunk, smaller where max_payload asks for it
+	bodyHeadroom = 1 << 10                // left free below max_payload for headers that are added after the decision
+	bodyNameMax  = 256                    // longest object name that is looked up
+	bodyBuckets  = 256                    // buckets whose handle is kept
+)
+
+var (
+	// ErrBodyNotFound: the object that a message names is not in the store, or is incomplete there.
+	ErrBodyNotFound = errors.New("subjects: the body is not in the object store")
+	// ErrBodyDigest: the stored bytes are not those that the message's digest names.
+	ErrBodyDigest = errors.New("subjects: the stored body does not match its digest")
+	// ErrNoBodyStore: this connection has no object store for bodies, or no permission to use it.
+	ErrNoBodyStore = errors.New("subjects: no object store for large bodies on this connection")
+)
+
+// BodiesOptions configures [Bodies]. The zero value is ready for use.
+type BodiesOptions struct {
+	// Limit is the largest body in bytes; 0 is [DefaultBodyLimit].
+	Limit int64
+	// Age is how long a stored body lives; 0 is [DefaultBodyAge].
+	Age time.Duration
+	// Replicas and Storage are those of a bucket that is created here; 0 is one replica on file.
+	Replicas int
+	Storage  jetstream.StorageType
+	// MaxBytes bounds one tenant's bucket; 0 is unbounded.
+	MaxBytes int64
+	// Wait bounds storing or reading a small body, whatever the context allows; 0 is 2 s. Each MiB adds 250 ms.
+	Wait time.Duration
+}
+
+func (o BodiesOptions) withDefaults() BodiesOptions {
+	if o.Limit == 0 {
+		o.Limit = DefaultBodyLimit
+	}
+	if o.Age == 0 {
+		o.Age = DefaultBodyAge
+	}
+	if o.Replicas == 0 {
+		o.Replicas = 1
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = -1
+	}
+	if o.Wait == 0 {
+		o.Wait = bodyWait
+	}
+	return o
+}
+
+func (o BodiesOptions) validate() error {
+	switch {
+	case o.Limit < 0:
+		return errors.New("subjects: BodiesOptions.Limit must not be negative")
+	case o.Age < 0:
+		return errors.New("subjects: BodiesOptions.Age must not be negative")
+	case o.Replicas < 0 || o.Replicas > 5:
+		return errors.New("subjects: BodiesOptions.Replicas must be 0 to 5")
+	case o.Wait < 0:
+		return errors.New("subjects: BodiesOptions.Wait must not be negative")
+	}
+	return nil
+}
+
+// Bodies is the claim check: a body over the server's max_payload goes to the object store bucket of its tenant, and
+// the message carries the object's name and digest in [HeaderObject] and [HeaderDigest]. Client and worker share it.
+// It is safe for concurrent use and starts no goroutine.
+//
+// Inside a tenant the bucket is no fence between sessions: a name of 128 random bits is all that keeps a body from
+// another session that may read the bucket. A session that has no permission on it gets TOO_LARGE for large bodies.
+type Bodies struct {
+	js   jetstream.JetStream
+	opts BodiesOptions
+	open *lru.Cache[string, jetstream.ObjectStore] // by tenant
+}
+
+// Ref names a stored body.
+type Ref struct {
+	Object string // the object's name in [BodyBucket]
+	Digest string // "sha256:<hex>" of its bytes
+}
+
+// RefOf reads the reference in h; ok is false where the message carries its own body.
+func RefOf(h nats.Header) (r Ref, ok bool) {
+	r = Ref{Object: h.Get(HeaderObject), Digest: h.Get(HeaderDigest)}
+	return r, r.Object != ""
+}
+
+// Set writes the reference into h.
+func (r Ref) Set(h nats.Header) {
+	h.Set(HeaderObject, r.Object)
+	h.Set(HeaderDigest, r.Digest)
+}
+
+// BodyBucket is the name of a tenant's bucket, TOOLSEARCH_BODIES_<tenant>.
+func BodyBucket(tenant string) string { return "TOOLSEARCH_BODIES_" + tenant }
+
+// Digest names bytes: "sha256:<hex>". Catalogs, scopes and bodies are named so.
+func Digest(p []byte) string {
+	sum := sha256.Sum256(p)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// NewBodies makes a claim check over js. It talks to no server yet.
+func NewBodies(js jetstream.JetStream, o BodiesOptions) (*Bodies, error) {
+	if js == nil {
+		return nil, errors.New("subjects: NewBodies needs a JetStream context")
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	open, err := lru.New[string, jetstream.ObjectStore](bodyBuckets)
+	if err != nil {
+		return nil, err
+	}
+	return &Bodies{js: js, opts: o.withDefaults(), open: open}, nil
+}
+
+// Limit is the largest body in bytes.
+func (b *Bodies) Limit() int64 { return b.opts.Limit }
+
+// Ensure creates the tenant's bucket, or brings it to the options given. It is idempotent.
+func (b *Bodies) Ensure(ctx context.Context, tenant string) error {
+	ctx, cancel := context.WithTimeout(ctx, b.opts.Wait)
+	defer cancel()
+	_, err := b.js.CreateOrUpdateStream(ctx, b.stream(tenant))
+	return b.storeError(err)
+}
+
+// stream is the bucket's stream as an object store expects it, but for direct gets: a body is read once, right after
+// it was written, so it is read at the leader and never at a replica that lags.
+func (b *Bodies) stream(tenant string) jetstream.StreamConfig {
+	bucket := BodyBucket(tenant)
+	return jetstream.StreamConfig{
+		Name:        "OBJ_" + bucket,
+		Description: "toolsearch: bodies over max_payload of tenant " + tenant,
+		Subjects:    []string{"$O." + bucket + ".C.>", "$O." + bucket + ".M.>"},
+		MaxAge:      b.opts.Age,
+		MaxBytes:    b.opts.MaxBytes,
+		Storage:     b.opts.Storage,
+		Replicas:    b.opts.Replicas,
+		Discard:     jetstream.DiscardNew,
+		AllowRollup: true,
+	}
+}
+
+// Put stores body under a random name. The bucket is created where it is missing.
+func (b *Bodies) Put(ctx context.Context, tenant string, body []byte) (Ref, error) {
+	var name [16]byte
+	rand.Read(name[:]) //nolint:errcheck // documented never to fail
+	return b.put(ctx, tenant, hex.EncodeToString(name[:]), body)
+}
+
+// PutDigest stores body under its digest, so that equal bodies are stored once. A copy older than half the age is
+// stored again, so that what is returned lives at least that long.
+func (b *Bodies) PutDigest(ctx context.Context, tenant string, body []byte) (Ref, error) {
+	ref := Ref{Digest: Digest(body)}
+	ref.Object = strings.TrimPrefix(ref.Digest, "sha256:")
+	ctx, cancel := context.WithTimeout(ctx, b.wait(len(body)))
+	defer cancel()
+	if store, err := b.bucket(ctx, tenant, false); err == nil {
+		info, err := store.GetInfo(ctx, ref.Object)
+		if err == nil && info.Size == uint64(len(body)) && time.Since(info.ModTime) < b.opts.Age/2 {
+			return ref, nil
+		}
+	}
+	return b.put(ctx, tenant, ref.Object, body)
+}
+
+func (b *Bodies) put(ctx context.Context, tenant, name string, body []byte) (Ref, error) {
+	if int64(len(body)) > b.opts.Limit {
+		return Ref{}, b.tooLarge(int64(len(body)))
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.wait(len(body)))
+	defer cancel()
+	meta := jetstream.ObjectMeta{Name: name, Opts: &jetstream.ObjectMetaOptions{ChunkSize: b.chunk()}}
+	for again := false; ; again = true {
+		store, err := b.bucket(ctx, tenant, true)
+		if err == nil {
+			if _, err = store.Put(ctx, meta, bytes.NewReader(body)); err == nil {
+				return Ref{Object: name, Digest: Digest(body)}, nil
+			}
+			b.open.Remove(tenant)
+		}
+		if again || !bucketGone(err) {
+			return Ref{}, b.storeError(err)
+		}
+	}
+}
+
+// chunk keeps a chunk and its headers below max_payload.
+func (b *Bodies) chunk() uint32 {
+	limit := b.js.Conn().MaxPayload()
+	if limit <= 0 || limit > 2*bodyChunk {
+		return bodyChunk
+	}
+	return uint32(max(limit/2, 1))
+}
+
+// Get reads a stored body and verifies its digest. It fails with [ErrBodyNotFound], [ErrBodyDigest],
+// [ErrNoBodyStore], an [Error] with TOO_LARGE, or what kept the store from answering.
+func (b *Bodies) Get(ctx context.Context, tenant string, r Ref) ([]byte, error) {
+	if len(r.Object) > bodyNameMax {
+		return nil, fmt.Errorf("%w: its name is over %d bytes", ErrBodyNotFound, bodyNameMax)
+	}
+	bounded, cancel := context.WithTimeout(ctx, b.opts.Wait)
+	defer cancel()
+	store, err := b.bucket(bounded, tenant, false)
+	if err != nil {
+		if bucketGone(err) {
+			return nil, ErrBodyNotFound
+		}
+		return nil, b.storeError(err)
+	}
+	info, err := store.GetInfo(bounded, r.Object)
+	switch {
+	case errors.Is(err, jetstream.ErrObjectNotFound):
+		return nil, ErrBodyNotFound
+	case err != nil:
+		b.open.Remove(tenant)
+		if bucketGone(err) {
+			return nil, ErrBodyNotFound
+		}
+		return nil, b.storeError(err)
+	case info.Size > uint64(b.opts.Limit):
+		return nil, b.tooLarge(int64(min(info.Size, 1<<62)))
+	}
+	return b.read(ctx, store, r, int64(info.Size))
+}
+
+// read fetches the chunks. One that is missing would hang for ever, and a consumer on a replica that lags ends early:
+// both are tried again within the body's bound and then count as not found.
+func (b *Bodies) read(ctx context.Context, store jetstream.ObjectStore, r Ref, size int64) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.wait(int(size)))
+	defer cancel()
+	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50 * time.Millisecond))
+	for {
+		body, err := readObject(ctx, store, r.Object, size)
+		switch {
+		case err == nil && int64(len(body)) == size:
+			if Digest(body) != r.Digest {
+				return nil, ErrBodyDigest
+			}
+			return body, nil
+		case errors.Is(err, jetstream.ErrObjectNotFound):
+			return nil, ErrBodyNotFound
+		}
+		if sleep(ctx, pause.NextBackOff()) != nil {
+			return nil, fmt.Errorf("%w: incomplete", ErrBodyNotFound)
+		}
+	}
+}
+
+func readObject(ctx context.Context, store jetstream.ObjectStore, name string, size int64) ([]byte, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the consumer, also where a chunk never came
+	o, err := store.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer o.Close() //nolint:errcheck // nothing was written
+	body := make([]byte, size)
+	if n, err := io.ReadFull(o, body); err != nil {
+		return body[:n], err
+	}
+	// The store compares its own digest at the end of the object, so the end has to be read.
+	if n, err := o.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
+		return nil, errors.New("subjects: the stored body is longer than it says")
+	}
+	return body, nil
+}
+
+// Pack decides how body travels in a message with the headers h: it returns body where both fit into the server's
+// max_payload, otherwise it stores body, names it in h, and returns nil. h must not be nil. Without a store the error
+// is TOO_LARGE.
+func (b *Bodies) Pack(ctx context.Context, tenant string, h nats.Header, body []byte) ([]byte, error) {
+	limit := b.js.Conn().MaxPayload()
+	if int64(len(body)+headerSize(h)+bodyHeadroom) <= limit || len(body) < bodyHeadroom {
+		return body, nil
+	}
+	ref, err := b.Put(ctx, tenant, body)
+	var typed *Error
+	switch {
+	case err == nil:
+		ref.Set(h)
+		return nil, nil
+	case errors.As(err, &typed):
+		return nil, typed
+	case errors.Is(err, ErrNoBodyStore):
+		return nil, &Error{Code: CodeTooLarge, Err: err, Message: fmt.Sprintf("a body of %d bytes is over the server's "+
+			"max_payload of %d, and this connection may not use the bucket %s; grant it, or send less", len(body), limit, BodyBucket(tenant))}
+	}
+	return nil, &Error{Code: CodeUnavailable, Message: "the object store did not take a large body; try again", Err: err}
+}
+
+// Unpack returns the body of a message: data, or the stored body that h names. Its error is always an [Error]:
+// BAD_REQUEST for a reference that leads nowhere or to other bytes, TOO_LARGE, or UNAVAILABLE.
+func (b *Bodies) Unpack(ctx context.Context, tenant string, h nats.Header, data []byte) ([]byte, error) {
+	r, ok := RefOf(h)
+	if !ok {
+		return data, nil
+	}
+	if !validDigest(r.Digest) {
+		return nil, badHeader(HeaderDigest, "must be sha256: and 64 hex digits where "+HeaderObject+" is set", nil)
+	}
+	body, err := b.Get(ctx, tenant, r)
+	var typed *Error
+	switch {
+	case err == nil:
+		return body, nil
+	case errors.As(err, &typed):
+		return nil, typed
+	case errors.Is(err, ErrBodyNotFound):
+		return nil, badHeader(HeaderObject, "names no complete object of the bucket "+BodyBucket(tenant)+
+			"; store the body again and repeat the request", err)
+	case errors.Is(err, ErrBodyDigest):
+		return nil, badHeader(HeaderDigest, "does not match the stored body; store it again and repeat the request", err)
+	}
+	return nil, &Error{Code: CodeUnavailable, Message: "the object store did not give a large body; try again", Err: err}
+}
+
+func badHeader(name, what string, err error) *Error {
+	return &Error{Code: CodeBadRequest, Message: "header " + name + " " + what, Details: map[string]any{"field": name}, Err: err}
+}
+
+// bucket opens a tenant's bucket, and creates it where it is missing and that is wanted.
+func (b *Bodies) bucket(ctx context.Context, tenant string, create bool) (jetstream.ObjectStore, error) {
+	if store, ok := b.open.Get(tenant); ok {
+		return store, nil
+	}
+	if !ValidToken(tenant) {
+		return nil, fmt.Errorf("subjects: tenant %q is no token", tenant)
+	}
+	store, err := b.js.ObjectStore(ctx, BodyBucket(tenant))
+	if errors.Is(err, jetstream.ErrBucketNotFound) && create {
+		if _, err = b.js.CreateStream(ctx, b.stream(tenant)); err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			return nil, err
+		}
+		store, err = b.js.ObjectStore(ctx, BodyBucket(tenant))
+	}
+	if err == nil {
+		b.open.Add(tenant, store)
+	}
+	return store, err
+}
+
+func bucketGone(err error) bool {
+	return errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrStreamNotFound)
+}
+
+// storeError tells a store that is not for this connection from one that is out of reach for now. A request that was
+// not permitted gets no answer, so the connection's last error has to tell.
+func (b *Bodies) storeError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount),
+		errors.Is(err, nats.ErrNoResponders),
+		errors.Is(err, context.DeadlineExceeded) && errors.Is(b.js.Conn().LastError(), nats.ErrPermissionViolation):
+		return fmt.Errorf("%w: %w", ErrNoBodyStore, err)
+	}
+	return err
+}
+
+func (b *Bodies) tooLarge(n int64) *Error {
+	return Errorf(CodeTooLarge, "a body of %d bytes is over the bound of %d bytes; send less", n, b.opts.Limit)
+}
+
+func (b *Bodies) wait(n int) time.Duration {
+	return b.opts.Wait + time.Duration(n>>20)*bodyWaitMiB
+}
+
+func validDigest(d string) bool {
+	h, ok := strings.CutPrefix(d, "sha256:")
+	if !ok || len(h) != 2*sha256.Size {
+		return false
+	}
+	_, err := hex.DecodeString(h)
+	return err == nil && h == strings.ToLower(h)
+}
+
+// headerSize is what h takes on the wire.
+func headerSize(h nats.Header) int {
+	n := len("NATS/1.0\r\n\r\n")
+	for k, vs := range h {
+		for _, v := range vs {
+			n += len(k) + len(": \r\n") + len(v)
+		}
+	}
+	return n
+}
+
+// sleep waits for d, or returns why ctx ended first.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
