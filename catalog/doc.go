@@ -1,0 +1,2 @@
+// Package catalog is tool definitions in, disclosure out.
+package catalog
