@@ -43,12 +43,34 @@ func (g *SearchGroup) appendModel(dst []byte) []byte {
 		dst = append(dst, `, "hint": `...)
 		dst = appendText(dst, g.Hint)
 	}
+	dst = g.appendNear(dst)
 	if g.TotalMatches != 0 {
 		dst = append(dst, `, "total_matches": `...)
 		dst = strconv.AppendInt(dst, int64(g.TotalMatches), 10)
 	}
 	if g.Truncated {
 		dst = append(dst, `, "truncated": true`...)
+	}
+	return append(dst, '}')
+}
+
+// appendNear writes what an empty group may tell besides: near misses, words that no tool knows, corrections.
+func (g *SearchGroup) appendNear(dst []byte) []byte {
+	if len(g.Near) > 0 {
+		dst = append(dst, `, "near": `...)
+		dst = appendStrings(dst, g.Near)
+	}
+	if len(g.UnknownWords) > 0 {
+		dst = append(dst, `, "unknown_words": `...)
+		dst = appendStrings(dst, g.UnknownWords)
+	}
+	if len(g.DidYouMean) == 0 {
+		return dst
+	}
+	dst = append(dst, `, "did_you_mean": {`...)
+	for i := range g.DidYouMean {
+		dst = appendKey(dst, i, g.DidYouMean[i].Key)
+		dst = appendText(dst, g.DidYouMean[i].Value)
 	}
 	return append(dst, '}')
 }
