@@ -1,0 +1,142 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"toolsearch/subjects"
+)
+
+// MaxListItem is the longest query or name that is read, in characters. It is far above any real one; what passes it
+// is answered as the model's mistake.
+const MaxListItem = 4096
+
+// UnmarshalArguments returns the object that a model wrote as the arguments of a bridge tool. Models send the object
+// itself, or a string that holds one, or, where they want none, null or a blank string, which are the empty object.
+// A string that holds something else is the model's mistake, a [*subjects.ToolError]; any other JSON value can only
+// come from the runtime and is a [*subjects.Error] that names the field.
+func UnmarshalArguments(raw json.RawMessage) (json.RawMessage, error) {
+	raw = bytes.TrimSpace(raw)
+	if absent(raw) {
+		return json.RawMessage("{}"), nil
+	}
+	switch raw[0] {
+	case '{':
+		if !json.Valid(raw) {
+			break
+		}
+		return raw, nil
+	case '"':
+		var s string
+		if json.Unmarshal(raw, &s) != nil {
+			break
+		}
+		return argumentsInText(s)
+	}
+	return nil, &subjects.Error{
+		Code:    subjects.CodeBadRequest,
+		Message: "arguments must be what the model wrote: a JSON object, or a string that holds one",
+		Details: map[string]any{"field": "arguments"},
+	}
+}
+
+func argumentsInText(s string) (json.RawMessage, error) {
+	if s = strings.TrimSpace(s); s == "" || s == "null" {
+		return json.RawMessage("{}"), nil
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(s), &object); err != nil {
+		return nil, &subjects.ToolError{Message: textArguments(plainJSONError(err))}
+	}
+	return json.RawMessage(s), nil
+}
+
+// plainJSONError drops the names of Go types from a decoder's message.
+func plainJSONError(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return errors.New("it is a JSON " + wrong.Value)
+	}
+	return err
+}
+
+// argumentFields splits the arguments into their members. Names are exact: encoding/json would match struct fields
+// in any case.
+func argumentFields(raw json.RawMessage) (map[string]json.RawMessage, error) {
+	object, err := UnmarshalArguments(raw)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(object, &fields); err != nil {
+		return nil, &subjects.ToolError{Message: textArguments(plainJSONError(err))}
+	}
+	return fields, nil
+}
+
+// stringList reads a list of strings as models write it: a lone string is a list of one, items that stand for
+// nothing are dropped, other items count by their text, trimmed. unique drops repeats, before the items are counted
+// against most.
+func stringList(argument string, raw json.RawMessage, most int, unique bool) ([]string, error) {
+	items, ok := listItems(raw)
+	if !ok {
+		return nil, &subjects.ToolError{Message: textListType(argument)}
+	}
+	list := make([]string, 0, min(len(items), most))
+	seen := make(map[string]bool)
+	for _, item := range items {
+		text := itemText(item)
+		if text == "" || unique && seen[text] {
+			continue
+		}
+		if n := runeLen(text); n > MaxListItem {
+			return nil, &subjects.ToolError{Message: textItemTooLong(argument, n, MaxListItem)}
+		}
+		if unique {
+			seen[text] = true
+		}
+		list = append(list, text)
+	}
+	switch {
+	case len(list) == 0:
+		return nil, &subjects.ToolError{Message: textListEmpty(argument)}
+	case len(list) > most:
+		return nil, &subjects.ToolError{Message: textListCap(argument, len(list), most)}
+	}
+	return list, nil
+}
+
+// listItems is the items of an array, or a string as the only item.
+func listItems(raw json.RawMessage) ([]json.RawMessage, bool) {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return nil, false
+	}
+	switch raw[0] {
+	case '"':
+		return []json.RawMessage{raw}, true
+	case '[':
+		var items []json.RawMessage
+		return items, json.Unmarshal(raw, &items) == nil
+	}
+	return nil, false
+}
+
+// itemText is the trimmed text of an item, empty for what stands for nothing: null, false, zero, "", [] and {}.
+func itemText(item json.RawMessage) string {
+	switch text := valueText(item); {
+	case len(item) > 0 && item[0] == '"':
+		return strings.TrimSpace(text)
+	case text == "null", text == "false", text == "[]", text == "{}":
+		return ""
+	case text == "true":
+		return "True" // as a list of mixed values has always been read
+	default:
+		if f, ok := readFloat(item); ok && f == 0 {
+			return ""
+		}
+		return text
+	}
+}
