@@ -30,6 +30,9 @@ type Tool struct {
 	Parameters json.RawMessage
 	// SourceName is the source that the definition itself names, for a tool without a toolset.
 	SourceName string
+
+	required []byte // the "required" of Parameters as it came, a part of it; nil if there is none
+	chars    int32  // the length of the definition in characters, see definitionChars
 }
 
 // Source says where the tool comes from: "mcp" for a toolset with the prefix mcp-, "plugin" for any other toolset or a
@@ -78,10 +81,11 @@ type definition struct {
 	schemas [3]schema
 }
 
-// schema is a parameter schema and the keys of its "properties", in their order.
+// schema is a parameter schema, the keys of its "properties" in their order, and its "required".
 type schema struct {
 	field
 	properties [][]byte
+	required   []byte
 }
 
 // field is one value: its bytes and the byte that it begins with. The zero value is an absent field.
@@ -190,11 +194,19 @@ func (r *definitionReader) definition(whole *field, d *definition, outer bool) e
 
 // schema takes a value that should be a parameter schema.
 func (r *definitionReader) schema(s *schema) error {
-	s.properties = s.properties[:0]
+	s.properties, s.required = s.properties[:0], nil
 	s.kind = r.peek()
 	start := r.pos
 	err := r.fields(func(key []byte) error {
-		if string(key) != "properties" {
+		switch string(key) {
+		case "properties":
+		case "required":
+			r.peek()
+			start := r.pos
+			err := r.skip()
+			s.required = r.data[start:r.pos]
+			return err
+		default:
 			return r.skip()
 		}
 		s.properties = s.properties[:0]
@@ -218,7 +230,7 @@ func (d *definition) reset() {
 	d.name, d.description, d.source = field{}, field{}, field{}
 	for i := range d.schemas {
 		d.schemas[i].field = field{}
-		d.schemas[i].properties = d.schemas[i].properties[:0]
+		d.schemas[i].properties, d.schemas[i].required = d.schemas[i].properties[:0], nil
 	}
 }
 
@@ -280,8 +292,9 @@ func (r *definitionReader) accept() (t Tool, properties [][]byte, rejected *subj
 		Definition: json.RawMessage(e.tool.raw),
 	}
 	if s != nil {
-		t.Parameters, properties = json.RawMessage(s.raw), s.properties
+		t.Parameters, t.required, properties = json.RawMessage(s.raw), s.required, s.properties
 	}
+	t.chars = int32(definitionChars(&t, d == &e.inner))
 	if toolset == "" {
 		t.SourceName = e.sourceName()
 	}
