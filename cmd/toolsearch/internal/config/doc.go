@@ -1,0 +1,22 @@
+// Package config reads the settings of the binary: a YAML file, the environment and flags, each laid over the one
+// before it.
+//
+// It is not the place where settings are used: it turns text into a typed [Settings] and tells what it did not
+// understand. It never fails because of a value. A wrong value is a [Warning] that names the key, the value and what
+// is used instead, which is the value of the next lower source, and at last the default.
+//
+//	settings, warnings, err := config.Load(config.Sources{File: "toolsearch.yaml", Flags: cmd.Flags()})
+//	if err != nil {
+//		return err // the file itself cannot be read, or is not YAML
+//	}
+//	for _, w := range warnings {
+//		logger.Warn("setting ignored", "key", w.Key, "value", w.Value, "used", w.Used)
+//	}
+//
+// Every setting has one path, such as nats.url. The file nests it, the environment writes it in capitals with
+// underscores behind TOOLSEARCH_ (TOOLSEARCH_NATS_URL), and a flag is bound to it by [Bind]. The one table in
+// keys.go has all paths but those of tools.tool_search, whose keys, spellings and bounds belong to package catalog.
+//
+// Invariants: equal sources give equal settings and equal warnings in the same order; a secret is in no warning and
+// in no output of [Settings.YAML].
+package config

@@ -1,0 +1,264 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"toolsearch/catalog"
+	"toolsearch/subjects"
+)
+
+// key is one setting: where it stands, what it is for, how it is read into [Settings] and written again.
+type key struct {
+	path   string
+	doc    string
+	secret bool
+	// set parses v into s. Its error says what is wanted ("a whole number"); s is unchanged then.
+	set func(s *Settings, v any) error
+	// get returns the value as it is printed.
+	get func(s *Settings) any
+}
+
+// keys is the table of every setting outside tools.tool_search, in the order in which they are printed.
+var keys = []key{
+	root("root", "First part of every subject; two installations on one bus take two roots."),
+
+	connectorsEnabled("tools.connectors.enabled", "false: connector routes are never touched."),
+	address("tools.connectors.origin", "Gateway, scheme://host[:port]; empty: connectors are invisible.",
+		func(s *Settings) *string { return &s.Connectors.Origin }),
+	secret(text("tools.connectors.token", "Bearer token for all tenants (better: token_env or token_dir).",
+		func(s *Settings) *string { return &s.Connectors.Token })),
+	text("tools.connectors.token_env", "Environment variable that holds the bearer token.",
+		func(s *Settings) *string { return &s.Connectors.TokenEnv }),
+	text("tools.connectors.token_dir", "Folder with one token file per tenant, read again when it changes.",
+		func(s *Settings) *string { return &s.Connectors.TokenDir }),
+	address("tools.connectors.oauth.token_url", "Token endpoint; with it token_dir holds refresh tokens.",
+		func(s *Settings) *string { return &s.Connectors.OAuth.TokenURL }),
+	text("tools.connectors.oauth.client_id", "Client id at the token endpoint.",
+		func(s *Settings) *string { return &s.Connectors.OAuth.ClientID }),
+	secret(text("tools.connectors.oauth.client_secret", "Client secret at the token endpoint.",
+		func(s *Settings) *string { return &s.Connectors.OAuth.ClientSecret })),
+	duration("tools.connectors.search_timeout", "Bound of one gateway search.", time.Millisecond,
+		func(s *Settings) *time.Duration { return &s.Connectors.SearchTimeout }),
+	duration("tools.connectors.schemas_timeout", "Bound of one gateway schema request.", time.Millisecond,
+		func(s *Settings) *time.Duration { return &s.Connectors.SchemasTimeout }),
+	duration("tools.connectors.execute_timeout", "Bound of one gateway execution.", time.Millisecond,
+		func(s *Settings) *time.Duration { return &s.Connectors.ExecuteTimeout }),
+	duration("tools.connectors.entry_timeout", "Bound of one entry with its retries.", time.Millisecond,
+		func(s *Settings) *time.Duration { return &s.Connectors.EntryTimeout }),
+
+	address("nats.url", "Bus, nats://host:port; empty: a worker starts its own server.",
+		func(s *Settings) *string { return &s.NATS.URL }),
+	text("nats.creds", "File with a user's JWT and seed.", func(s *Settings) *string { return &s.NATS.Creds }),
+	text("nats.nkey", "File with an nkey seed.", func(s *Settings) *string { return &s.NATS.NKey }),
+	text("nats.tls.ca", "PEM file of the authorities to trust.", func(s *Settings) *string { return &s.NATS.TLS.CA }),
+	text("nats.tls.cert", "PEM file of the client's certificate.", func(s *Settings) *string { return &s.NATS.TLS.Cert }),
+	text("nats.tls.key", "PEM file of the client's key.", func(s *Settings) *string { return &s.NATS.TLS.Key }),
+
+	text("embedded.dir", "Folder of the embedded server.", func(s *Settings) *string { return &s.Embedded.Dir }),
+	text("embedded.host", "Address that the embedded server listens on.",
+		func(s *Settings) *string { return &s.Embedded.Host }),
+	number("embedded.port", "Port of the embedded server; 0: any free one.", 0, 65535,
+		func(s *Settings) *int { return &s.Embedded.Port }),
+	boolean("embedded.sync_always", "Write every message to the disk before it is acknowledged (power loss).",
+		func(s *Settings) *bool { return &s.Embedded.SyncAlways }),
+
+	number("store.replicas", "Copies of every stream and bucket: 1, 3 or 5.", 1, 5,
+		func(s *Settings) *int { return &s.Store.Replicas }),
+	boolean("store.memory", "Keep streams and buckets in memory: nothing survives the server.",
+		func(s *Settings) *bool { return &s.Store.Memory }),
+
+	number("worker.places", "Requests worked on side by side; 0: by the number of cores.", 0, 1<<16,
+		func(s *Settings) *int { return &s.Worker.Places }),
+	number("worker.queue", "Requests that wait for a place; 0: the default.", 0, 1<<20,
+		func(s *Settings) *int { return &s.Worker.Queue }),
+	number("worker.tenant_places", "Places that one tenant may hold; 0: the default.", 0, 1<<16,
+		func(s *Settings) *int { return &s.Worker.TenantPlaces }),
+	number("worker.calls", "Durable calls run side by side; 0: the default.", 0, 1<<16,
+		func(s *Settings) *int { return &s.Worker.Calls }),
+	number("worker.tenant_calls", "Durable calls of one tenant over all workers; 0: the default.", 0, 1<<16,
+		func(s *Settings) *int { return &s.Worker.TenantCalls }),
+	size("worker.catalog_cache", "Memory for indexed catalogs.", 1<<20,
+		func(s *Settings) *int64 { return &s.Worker.CatalogCache }),
+	size("worker.reply_cache", "Memory for assembled replies.", 1<<20,
+		func(s *Settings) *int64 { return &s.Worker.ReplyCache }),
+	size("worker.catalog_bytes", "Largest catalog that is taken.", 1,
+		func(s *Settings) *int64 { return &s.Worker.CatalogBytes }),
+	number("worker.catalog_tools", "Most tools in one catalog.", 1, 1<<20,
+		func(s *Settings) *int { return &s.Worker.CatalogTools }),
+	duration("worker.drain", "How long a shutdown waits for what has begun.", 0,
+		func(s *Settings) *time.Duration { return &s.Worker.Drain }),
+	names("worker.core_tools", "Names that never defer by class; leave out to keep the built-in list.",
+		func(s *Settings) *[]string { return &s.Worker.CoreTools }),
+
+	choice("log.level", "debug, info, warn or error.", []string{"debug", "info", "warn", "error"},
+		func(s *Settings) *string { return &s.Log.Level }),
+	boolean("log.json", "Log lines as JSON.", func(s *Settings) *bool { return &s.Log.JSON }),
+}
+
+// Default is the configuration without any source.
+func Default() Settings {
+	return Settings{
+		Root:       string(subjects.DefaultRoot),
+		ToolSearch: defaultToolSearch(),
+		Connectors: Connectors{
+			Enabled:        true,
+			SearchTimeout:  30 * time.Second,
+			SchemasTimeout: 10 * time.Second,
+			ExecuteTimeout: 60 * time.Second,
+			EntryTimeout:   120 * time.Second,
+		},
+		Embedded: Embedded{Dir: "toolsearch-data", Host: "127.0.0.1", Port: 4222},
+		Store:    Store{Replicas: 1},
+		Worker: Worker{
+			CatalogCache: 512 << 20,
+			ReplyCache:   64 << 20,
+			CatalogBytes: 64 << 20,
+			CatalogTools: 50_000,
+			Drain:        25 * time.Second,
+		},
+		Log: Log{Level: "info"},
+	}
+}
+
+func find(path string) (key, bool) {
+	i := slices.IndexFunc(keys, func(k key) bool { return k.path == path })
+	if i < 0 {
+		return key{}, false
+	}
+	return keys[i], true
+}
+
+// entry is a key whose value lies at one place of the settings and is printed as it is.
+func entry[T any](path, doc string, at func(*Settings) *T, parse func(any) (T, error)) key {
+	return key{path: path, doc: doc,
+		set: func(s *Settings, v any) error {
+			x, err := parse(v)
+			if err == nil {
+				*at(s) = x
+			}
+			return err
+		},
+		get: func(s *Settings) any { return *at(s) },
+	}
+}
+
+func secret(k key) key { k.secret = true; return k }
+
+func text(path, doc string, at func(*Settings) *string) key { return entry(path, doc, at, parseText) }
+
+func boolean(path, doc string, at func(*Settings) *bool) key { return entry(path, doc, at, parseBool) }
+
+// connectorsEnabled follows the product's reading of the switch, which leaves connectors on for whatever does not say
+// off; what is no clear yes or no is told.
+func connectorsEnabled(path, doc string) key {
+	return key{path: path, doc: doc,
+		set: func(s *Settings, v any) error {
+			raw, err := json.Marshal(map[string]any{"enabled": encodable(v)})
+			if err == nil {
+				s.Connectors.Enabled = catalog.ConnectorsEnabled(raw)
+			}
+			_, err = parseBool(v)
+			return err
+		},
+		get: func(s *Settings) any { return s.Connectors.Enabled },
+	}
+}
+
+func names(path, doc string, at func(*Settings) *[]string) key {
+	return entry(path, doc, at, parseNames)
+}
+
+// address is a URL, or several with commas between them; a password in it is never printed.
+func address(path, doc string, at func(*Settings) *string) key {
+	k := entry(path, doc, at, func(v any) (string, error) {
+		s, err := parseText(v)
+		for one := range strings.SplitSeq(s, ",") {
+			u, uerr := url.Parse(strings.TrimSpace(one))
+			if err == nil && s != "" && (uerr != nil || u.Scheme == "" || u.Host == "") {
+				err = fmt.Errorf("an address such as scheme://host:port")
+			}
+		}
+		return s, err
+	})
+	k.get = func(s *Settings) any { return redactURL(*at(s)) }
+	return k
+}
+
+func number(path, doc string, low, high int, at func(*Settings) *int) key {
+	return entry(path, doc, at, func(v any) (int, error) {
+		n, err := parseInt(v)
+		if err == nil && (n < low || n > high) {
+			err = fmt.Errorf("a whole number from %d to %d", low, high)
+		}
+		return n, err
+	})
+}
+
+func duration(path, doc string, low time.Duration, at func(*Settings) *time.Duration) key {
+	k := entry(path, doc, at, func(v any) (time.Duration, error) {
+		d, err := ParseDuration(v)
+		if err == nil && d < low {
+			err = fmt.Errorf("a duration of at least %s", low)
+		}
+		return d, err
+	})
+	k.get = func(s *Settings) any { return at(s).String() }
+	return k
+}
+
+func size(path, doc string, low int64, at func(*Settings) *int64) key {
+	k := entry(path, doc, at, func(v any) (int64, error) {
+		n, err := ParseSize(v)
+		if err == nil && n < low {
+			err = fmt.Errorf("a size of at least %s", FormatSize(low))
+		}
+		return n, err
+	})
+	k.get = func(s *Settings) any { return FormatSize(*at(s)) }
+	return k
+}
+
+func choice(path, doc string, of []string, at func(*Settings) *string) key {
+	return entry(path, doc, at, func(v any) (string, error) {
+		s, err := parseText(v)
+		if s = strings.ToLower(s); err == nil && !slices.Contains(of, s) {
+			err = fmt.Errorf("one of %s", strings.Join(of, ", "))
+		}
+		return s, err
+	})
+}
+
+func root(path, doc string) key {
+	return entry(path, doc, func(s *Settings) *string { return &s.Root }, func(v any) (string, error) {
+		s, err := parseText(v)
+		if err == nil && subjects.Root(s).Validate() != nil {
+			err = fmt.Errorf("subject tokens joined by dots, such as toolsearch.v1")
+		}
+		return s, err
+	})
+}
+
+// redactURL hides what may be a secret in each address of s: the whole user part, for a token may stand in it.
+func redactURL(s string) string {
+	parts := strings.Split(s, ",")
+	for i, p := range parts {
+		at := strings.LastIndex(p, "@")
+		if at < 0 {
+			continue
+		}
+		scheme := ""
+		if i := strings.Index(p, "://"); i >= 0 && i < at {
+			scheme = p[:i+len("://")]
+		}
+		parts[i] = scheme + redacted + p[at:]
+	}
+	return strings.Join(parts, ",")
+}
+
+// redacted stands where a secret was.
+const redacted = "[redacted]"

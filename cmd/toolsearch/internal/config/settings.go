@@ -1,0 +1,105 @@
+package config
+
+import (
+	"time"
+
+	"toolsearch/catalog"
+)
+
+// Settings is the whole configuration, every field filled.
+type Settings struct {
+	// Root is the first part of every subject, "toolsearch.v1" unless two installations share a bus.
+	Root string
+	// ToolSearch is tools.tool_search of the product page.
+	ToolSearch catalog.Config
+	// Connectors is tools.connectors.
+	Connectors Connectors
+	// NATS is the bus to connect to.
+	NATS NATS
+	// Embedded is the server that a worker starts where NATS.URL is empty.
+	Embedded Embedded
+	// Store says how streams and buckets are kept.
+	Store Store
+	// Worker bounds what one worker takes on.
+	Worker Worker
+	// Log is where and how much is logged.
+	Log Log
+}
+
+// Connectors is the gateway behind connectors__ names.
+type Connectors struct {
+	// Enabled false means that no connector route is ever touched.
+	Enabled bool
+	// Origin is scheme://host[:port] of the gateway; empty: connectors are invisible.
+	Origin string
+	// Token is one bearer token for all tenants; TokenEnv names an environment variable that holds it; TokenDir is a
+	// folder with a file per tenant. The first of them that is set is used.
+	Token    string
+	TokenEnv string
+	TokenDir string
+	// OAuth refreshes tokens at an authorization server, if TokenURL is set.
+	OAuth OAuth
+	// SearchTimeout, SchemasTimeout, ExecuteTimeout bound one request; EntryTimeout one entry with its retries.
+	SearchTimeout  time.Duration
+	SchemasTimeout time.Duration
+	ExecuteTimeout time.Duration
+	EntryTimeout   time.Duration
+}
+
+// OAuth is a client of an authorization server with a refresh token per tenant in Connectors.TokenDir.
+type OAuth struct {
+	TokenURL     string
+	ClientID     string
+	ClientSecret string
+}
+
+// NATS is how to reach the bus. An empty URL means an embedded server for a worker, and the address of an embedded
+// server on this machine for everybody else.
+type NATS struct {
+	URL   string
+	Creds string // file of a user's JWT and seed
+	NKey  string // file of an nkey seed
+	TLS   TLS
+}
+
+// TLS names PEM files.
+type TLS struct {
+	CA   string
+	Cert string
+	Key  string
+}
+
+// Embedded is the server inside a worker.
+type Embedded struct {
+	Dir        string
+	Host       string
+	Port       int
+	SyncAlways bool
+}
+
+// Store is the layout of streams and buckets.
+type Store struct {
+	Replicas int
+	Memory   bool
+}
+
+// Worker bounds one worker. 0 leaves a bound to package worker.
+type Worker struct {
+	Places       int           // requests worked on side by side
+	Queue        int           // requests waiting for a place
+	TenantPlaces int           // places that one tenant may hold
+	Calls        int           // durable calls run side by side
+	TenantCalls  int           // of one tenant, over all workers
+	CatalogCache int64         // bytes of indexed catalogs
+	ReplyCache   int64         // bytes of assembled replies
+	CatalogBytes int64         // largest catalog
+	CatalogTools int           // most tools in one catalog
+	Drain        time.Duration // how long a shutdown waits for what has begun
+	CoreTools    []string      // replaces the built-in list of names that never defer by class; nil keeps it
+}
+
+// Log is the log on standard error.
+type Log struct {
+	Level string // debug, info, warn, error
+	JSON  bool
+}
