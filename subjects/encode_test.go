@@ -41,6 +41,16 @@ func modelStrings() *rapid.Generator[[]string] {
 	return rapid.OneOf(rapid.Just[[]string](nil), rapid.SliceOfN(modelText(), 0, 3))
 }
 
+func modelWords() *rapid.Generator[Ordered[string]] {
+	return rapid.Custom(func(t *rapid.T) Ordered[string] {
+		var words Ordered[string]
+		for range rapid.IntRange(0, 2).Draw(t, "words") {
+			words = append(words, Pair[string]{modelText().Draw(t, "word"), modelText().Draw(t, "suggestion")})
+		}
+		return words
+	})
+}
+
 func modelCondition() *rapid.Generator[*ConnectorsCondition] {
 	return rapid.Custom(func(t *rapid.T) *ConnectorsCondition {
 		if rapid.Bool().Draw(t, "none") {
@@ -69,6 +79,7 @@ func TestSearchReplyAppendModel(t *testing.T) {
 		return SearchGroup{
 			Query: modelText().Draw(t, "query"), Matches: modelStrings().Draw(t, "matches"),
 			AvailableSources: modelSources().Draw(t, "sources"), Hint: modelText().Draw(t, "hint"),
+			Near: modelStrings().Draw(t, "near"), UnknownWords: modelStrings().Draw(t, "unknown"), DidYouMean: modelWords().Draw(t, "did_you_mean"),
 			TotalMatches: rapid.IntRange(-1, 9).Draw(t, "total"), Truncated: rapid.Bool().Draw(t, "truncated"),
 		}
 	})
