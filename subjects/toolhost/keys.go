@@ -1,0 +1,160 @@
+package toolhost
+
+import (
+	"container/list"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"toolsearch/subjects"
+)
+
+// keyTable remembers the answers of one process, by idempotency key.
+type keyTable struct {
+	age      time.Duration
+	maxKeys  int
+	maxBytes int64
+	now      func() time.Time
+
+	mu      sync.Mutex
+	entries map[[32]byte]*keyEntry
+	order   *list.List // of *keyEntry, in the order of their claims
+	answers *list.List // of *keyEntry that hold an answer, in the order they settled
+	bytes   int64      // of answers
+}
+
+// keyEntry is one key: running until done is closed, then answered.
+type keyEntry struct {
+	key, fingerprint [32]byte
+	since            time.Time
+	done             chan struct{}
+
+	// Guarded by the table.
+	table           *keyTable
+	reply           *subjects.HostReply // nil while the tool runs
+	claimed, answer *list.Element       // places in order and answers; answer is nil without one
+}
+
+// forgotten stands for an answer that was too old or too large to be kept.
+var forgotten = failure(string(subjects.EntryOutcomeUnknown), "this idempotency_key ran before and its answer is no longer kept; nothing was run again")
+
+func newKeyTable(age time.Duration, maxKeys int, maxBytes int64) *keyTable {
+	return &keyTable{age: age, maxKeys: maxKeys, maxBytes: maxBytes, now: time.Now,
+		entries: map[[32]byte]*keyEntry{}, order: list.New(), answers: list.New()}
+}
+
+// fingerprint is what must be equal for two requests to be the same.
+func fingerprint(r *subjects.HostRequest) [32]byte {
+	p, _ := json.Marshal([]any{r.Name, r.Arguments}) // arguments were decoded as JSON: they encode again, compact
+	return sha256.Sum256(p)
+}
+
+// claim gives the entry of a key, and whether it is the caller's to run. nil is a key that belongs to another request.
+func (t *keyTable) claim(key string, print [32]byte) (e *keyEntry, mine bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.expire()
+	k := sha256.Sum256([]byte(key))
+	if e = t.entries[k]; e != nil {
+		if e.fingerprint != print {
+			return nil, false
+		}
+		return e, false
+	}
+	e = &keyEntry{key: k, fingerprint: print, since: t.now(), done: make(chan struct{}), table: t}
+	e.claimed = t.order.PushBack(e)
+	t.entries[k] = e
+	return e, true
+}
+
+// settle gives every holder of the key its answer, and keeps it within the bounds.
+func (t *keyTable) settle(e *keyEntry, reply *subjects.HostReply) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e.reply = reply
+	e.answer = t.answers.PushBack(e)
+	t.bytes += size(reply)
+	close(e.done)
+	for t.bytes > t.maxBytes && t.answers.Len() > 1 {
+		t.forget(t.answers.Front().Value.(*keyEntry), forgotten)
+	}
+	t.removeWhile(func(*keyEntry) bool { return len(t.entries) > t.maxKeys })
+}
+
+// drop gives every holder an answer that is not the key's: nothing ran, and the key may be used again.
+func (t *keyTable) drop(e *keyEntry, reply *subjects.HostReply) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e.reply = reply
+	close(e.done)
+	t.remove(e)
+}
+
+// forget replaces an answer; the key stays.
+func (t *keyTable) forget(e *keyEntry, by *subjects.HostReply) {
+	if e.answer != nil {
+		t.bytes -= size(e.reply)
+		t.answers.Remove(e.answer)
+		e.answer = nil
+	}
+	e.reply = by
+}
+
+func (t *keyTable) remove(e *keyEntry) {
+	t.forget(e, e.reply)
+	t.order.Remove(e.claimed)
+	delete(t.entries, e.key)
+}
+
+// expire drops the keys that are past their age.
+func (t *keyTable) expire() {
+	now := t.now()
+	t.removeWhile(func(e *keyEntry) bool { return now.Sub(e.since) >= t.age })
+}
+
+// removeWhile removes from the oldest on as long as old holds, but for keys that run.
+func (t *keyTable) removeWhile(old func(*keyEntry) bool) {
+	for el := t.order.Front(); el != nil; {
+		e := el.Value.(*keyEntry)
+		el = el.Next()
+		if !old(e) {
+			return
+		}
+		if e.reply != nil {
+			t.remove(e)
+		}
+	}
+}
+
+func size(r *subjects.HostReply) int64 {
+	if r == nil {
+		return 0
+	}
+	n := int64(len(r.Result))
+	if r.Error != nil {
+		n += int64(len(r.Error.Code) + len(r.Error.Message))
+	}
+	return n
+}
+
+// wait gives the entry's answer, or says why it does not wait for it any longer.
+func (e *keyEntry) wait(ctx context.Context) *subjects.HostReply {
+	select {
+	case <-e.done:
+		return e.answered()
+	case <-ctx.Done():
+	}
+	if errors.Is(context.Cause(ctx), ErrStopped) {
+		return failure(string(subjects.EntryOutcomeUnknown), "the host was stopped while the tool ran; what it did is not known")
+	}
+	return failure(string(subjects.EntryOutcomeUnknown), "the tool still runs past the deadline; the same idempotency_key asks for its answer later")
+}
+
+func (e *keyEntry) answered() *subjects.HostReply {
+	e.table.mu.Lock()
+	defer e.table.mu.Unlock()
+	return e.reply
+}
