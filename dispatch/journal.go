@@ -1,0 +1,98 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// journal writes one record by compare-and-set, for one runner.
+type journal struct {
+	records Records
+	key     CallKey
+	rec     *Record
+	rev     uint64
+	owned   bool // at least one write of this runner stands
+}
+
+// write stores the record as it is now. It comes back when the write stands for certain, with [ErrLost] when another's
+// does, or with an error when ctx ended before either was known.
+//
+// An answer that is missing or says no proves nothing: the write may have been stored and its acknowledgement lost, and
+// then a repeated one fails against itself. So the record is read at the stream's leader after each failure. Its runner
+// and write number tell whose it is.
+func (j *journal) write(ctx context.Context) error {
+	j.rec.Write++
+	value, err := j.rec.encode()
+	if err != nil {
+		return fmt.Errorf("dispatch: record: %w", err)
+	}
+	pause := newPause()
+	for {
+		rev, err := j.records.Write(ctx, j.key, value, j.rev, j.rec.phase())
+		if err == nil {
+			j.rev, j.owned = rev, true
+			return nil
+		}
+		again, rerr := j.stands(ctx, pause)
+		if rerr != nil {
+			return rerr
+		}
+		if !again {
+			j.owned = true
+			return nil
+		}
+		if err := pause.wait(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// stands finds out what became of a write: nil and false if it stands, nil and true if the old revision does.
+func (j *journal) stands(ctx context.Context, pause *pause) (again bool, err error) {
+	for {
+		value, rev, err := j.records.Read(ctx, j.key)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			if j.rev == 0 {
+				return true, nil
+			}
+			return false, fmt.Errorf("%w: its record is gone", ErrLost)
+		case err != nil:
+			if err := pause.wait(ctx, err); err != nil {
+				return false, err
+			}
+			continue
+		case rev == j.rev:
+			return true, nil
+		}
+		if cur, err := DecodeRecord(value); err == nil && cur.Runner == j.rec.Runner && cur.Write == j.rec.Write && cur.Nonce == j.rec.Nonce {
+			j.rev = rev
+			return false, nil
+		}
+		return false, ErrLost
+	}
+}
+
+// pause spaces out the attempts of something that must succeed sooner or later.
+type pause struct{ b *backoff.ExponentialBackOff }
+
+func newPause() *pause {
+	return &pause{backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0))}
+}
+
+// wait returns nil when it is time for the next attempt, or an error that holds cause when ctx ends first.
+func (p *pause) wait(ctx context.Context, cause error) error {
+	t := time.NewTimer(p.b.NextBackOff())
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("%w (last failure: %w)", context.Cause(ctx), cause)
+	case <-t.C:
+		return nil
+	}
+}
