@@ -70,6 +70,26 @@ func DefaultConfig() Config {
 	}
 }
 
+// validate names the first field that is out of its bounds.
+func (c Config) validate() error {
+	position := func(s Switch) bool { return s == Auto || s == On || s == Off }
+	switch {
+	case !position(c.Enabled):
+		return fmt.Errorf("enabled %q", c.Enabled)
+	case !position(c.Listing):
+		return fmt.Errorf("listing %q", c.Listing)
+	case !(c.ThresholdPct >= 0 && c.ThresholdPct <= maxThresholdPct):
+		return fmt.Errorf("threshold_pct %v", c.ThresholdPct)
+	case c.MaxSearchLimit < 1 || c.MaxSearchLimit > maxSearchLimit:
+		return fmt.Errorf("max_search_limit %d", c.MaxSearchLimit)
+	case c.SearchDefaultLimit < 1 || c.SearchDefaultLimit > c.MaxSearchLimit:
+		return fmt.Errorf("search_default_limit %d", c.SearchDefaultLimit)
+	case c.ListingMaxTokens < minListingTokens || c.ListingMaxTokens > maxListingTokens:
+		return fmt.Errorf("listing_max_tokens %d", c.ListingMaxTokens)
+	}
+	return nil
+}
+
 // Warning tells of a value that could not be used. It never stops anything: Used says what stands in its place.
 type Warning struct {
 	Key   string // dotted, for example tool_search.max_search_limit
@@ -221,7 +241,10 @@ func (o *overlay) names(was []string, raw json.RawMessage) []string {
 		}
 	}
 	slices.Sort(names)
-	return slices.Compact(names)
+	if names = slices.Compact(names); was != nil && slices.Equal(names, was) {
+		return was // one list for all who use it
+	}
+	return names
 }
 
 // Budget is the listing's budget in tokens: the smaller of ListingMaxTokens and ThresholdPct of the context. A nil,

@@ -1,0 +1,226 @@
+package catalog
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"toolsearch/subjects"
+)
+
+// The clips of what a search tells of one tool, in characters and names.
+const (
+	maxRecordDescription = 500
+	maxRecordRequired    = 32
+	maxRequiredName      = 64
+)
+
+// SearchQuery is a tool_search that was read from what a model wrote.
+type SearchQuery struct {
+	// Queries are 1 to [MaxQueries] trimmed texts, repeats included, each at most [MaxListItem] characters.
+	Queries []string
+	// Limit is the most matches for each query, 1 to the configuration's bound.
+	Limit int
+}
+
+// RemoteSearch is what the connectors' gateway found for the same queries.
+type RemoteSearch struct {
+	// Groups holds the tools found, group i for query i; it may be shorter than the queries.
+	Groups [][]RemoteTool
+	// Condition says why nothing could be asked, nil if it could. It becomes a part of the reply.
+	Condition *subjects.ConnectorsCondition
+}
+
+// RemoteTool is one tool of a connector.
+type RemoteTool struct {
+	// Name is the composed name, connectors__<connector>__<tool>.
+	Name string
+	// Connector is the connector as the gateway spells it, Slug the tool as the gateway names it.
+	Connector, Slug string
+	Description     string
+	Required        []string
+	Parameters      json.RawMessage // nil is {}
+}
+
+// ParseSearch reads the arguments of a tool_search. What a model may have written wrong is a [*subjects.ToolError],
+// worded for it; arguments that are neither an object nor a string are a [*subjects.Error].
+func (s *Scope) ParseSearch(arguments json.RawMessage) (*SearchQuery, error) {
+	fields, err := argumentFields(arguments)
+	if err != nil {
+		return nil, err
+	}
+	queries, err := stringList("queries", fields["queries"], MaxQueries, false)
+	if err != nil {
+		return nil, err
+	}
+	limit, ok := readInt(fields["limit"])
+	if !ok {
+		limit = s.config.SearchDefaultLimit
+	}
+	return &SearchQuery{Queries: queries, Limit: min(max(limit, 1), s.config.MaxSearchLimit)}, nil
+}
+
+// Search answers a query from the scope's deferred tools and from what the gateway found; remote is nil where it was
+// not asked. The tools of both are ranked as one list, by the statistics of exactly these.
+func (s *Scope) Search(q *SearchQuery, remote *RemoteSearch) *subjects.SearchReply {
+	a := searchAnswer{scope: s, query: q, told: make(map[string]bool), reply: &subjects.SearchReply{
+		Queries: q.Queries,
+		Results: make([]subjects.SearchGroup, 0, len(q.Queries)),
+		Tools:   make(subjects.Ordered[subjects.ToolRecord], 0, len(q.Queries)*q.Limit),
+	}}
+	for i, query := range q.Queries {
+		var found []RemoteTool
+		if remote != nil && i < len(remote.Groups) {
+			found = remote.Groups[i]
+		}
+		a.group(query, found)
+	}
+	a.reply.TotalAvailable = s.deferred.Len() + a.remoteTold
+	if remote != nil {
+		a.reply.Connectors = remote.Condition
+	}
+	return a.reply
+}
+
+// searchAnswer is one reply in the making.
+type searchAnswer struct {
+	scope      *Scope
+	query      *SearchQuery
+	reply      *subjects.SearchReply
+	told       map[string]bool // the names that have a record
+	remoteTold int
+	sources    []subjects.AvailableSource // made once, for the first empty group
+}
+
+func (a *searchAnswer) group(query string, found []RemoteTool) {
+	c := a.scope.catalog
+	hits, total := rank(c, a.scope.deferred, query, a.query.Limit, remoteDocs(found))
+	group := subjects.SearchGroup{Query: query, Matches: make([]string, len(hits))}
+	for i, h := range hits {
+		if h.doc < c.Len() {
+			group.Matches[i] = c.tools[h.doc].Name
+			a.record(c.tools[h.doc].Name, func() subjects.ToolRecord { return localRecord(&c.tools[h.doc]) })
+			continue
+		}
+		t := &found[h.doc-c.Len()]
+		group.Matches[i] = t.Name
+		if a.record(t.Name, func() subjects.ToolRecord { return remoteRecord(t) }) {
+			a.remoteTold++
+		}
+	}
+	if total > len(hits) {
+		group.TotalMatches, group.Truncated = total, true
+	}
+	if len(hits) == 0 {
+		if group.AvailableSources = a.availableSources(); len(group.AvailableSources) > 0 {
+			group.Hint = textEmptyGroup
+		}
+	}
+	a.reply.Results = append(a.reply.Results, group)
+}
+
+// record adds the record of a name that has none yet, and reports whether it did.
+func (a *searchAnswer) record(name string, make func() subjects.ToolRecord) bool {
+	if a.told[name] {
+		return false
+	}
+	a.told[name] = true
+	a.reply.Tools = append(a.reply.Tools, subjects.Pair[subjects.ToolRecord]{Key: name, Value: make()})
+	return true
+}
+
+func (a *searchAnswer) availableSources() []subjects.AvailableSource {
+	if a.sources == nil {
+		a.sources = a.scope.availableSources()
+	}
+	return a.sources
+}
+
+// availableSources lists the labels of the deferred tools with their counts and the sources that are unavailable,
+// sorted by name. A label that has tools wins over an unavailable source of its name.
+func (s *Scope) availableSources() []subjects.AvailableSource {
+	counts := map[string]*int{}
+	sources := []subjects.AvailableSource{}
+	label, run := "", 0
+	add := func() {
+		if run == 0 {
+			return
+		}
+		if counts[label] == nil {
+			counts[label] = new(int)
+			sources = append(sources, subjects.AvailableSource{Name: label, ToolCount: counts[label]})
+		}
+		*counts[label] += run
+		run = 0
+	}
+	for i := range s.deferred.All() {
+		if l := s.catalog.tools[i].Label(); l != label {
+			add()
+			label = l
+		}
+		run++
+	}
+	add()
+	for _, u := range s.unavailable {
+		if counts[u.Name] == nil {
+			sources = append(sources, subjects.AvailableSource{Name: u.Name, ToolCount: u.ToolCount, Unavailable: u.Reason})
+		}
+	}
+	slices.SortStableFunc(sources, func(a, b subjects.AvailableSource) int { return strings.Compare(a.Name, b.Name) })
+	return sources
+}
+
+// remoteDocs is what is indexed of the gateway's tools: the connector, the words of the slug, the description. Their
+// parameters are not.
+func remoteDocs(found []RemoteTool) []extraDoc {
+	if len(found) == 0 {
+		return nil
+	}
+	docs := make([]extraDoc, len(found))
+	for i := range found {
+		t := &found[i]
+		docs[i] = extraDoc{name: t.Name, text: t.Connector + " " + strings.ReplaceAll(t.Slug, "_", " ") + " " + t.Description}
+	}
+	return docs
+}
+
+func localRecord(t *Tool) subjects.ToolRecord {
+	kind, name := t.Source()
+	return subjects.ToolRecord{
+		Source: kind, SourceName: name, Description: clip(t.Description, maxRecordDescription),
+		Required: requiredNames(t.required),
+	}
+}
+
+func remoteRecord(t *RemoteTool) subjects.ToolRecord {
+	required := make([]string, 0, min(len(t.Required), maxRecordRequired))
+	for _, name := range t.Required[:min(len(t.Required), maxRecordRequired)] {
+		required = append(required, cutRunes(name, maxRequiredName))
+	}
+	return subjects.ToolRecord{
+		Source: "connectors", SourceName: t.Connector, Description: clip(t.Description, maxRecordDescription),
+		Required: required,
+	}
+}
+
+// requiredNames reads the "required" of a schema: the strings of a list, each cut short, and not too many of them.
+// Anything else is an empty list.
+func requiredNames(raw []byte) []string {
+	names := []string{}
+	c := cursor{data: raw}
+	if c.peek() != '[' {
+		return names
+	}
+	_ = c.array(func() error { // the text was read before, so it has no error of syntax
+		if c.peek() != '"' {
+			return c.skip()
+		}
+		text, err := c.text()
+		if err == nil && len(names) < maxRecordRequired {
+			name, _ := unquote(text)
+			names = append(names, cutRunes(name, maxRequiredName))
+		}
+		return err
+	})
+	return names
+}
