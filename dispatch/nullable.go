@@ -1,0 +1,179 @@
+package dispatch
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// tickFormat is the value of "format" in every rewritten schema. Formats are not asserted: the library's check of this
+// one counts the steps of a validation instead (see checker).
+const tickFormat = "toolsearch-step"
+
+// The reasons why a schema is not used for validation.
+var (
+	errOutside = errors.New("the schema refers outside itself")
+	errDialect = errors.New("the schema's dialect is not supported")
+	errPattern = errors.New("the schema has a pattern that cannot be used here")
+)
+
+// literals are the keywords whose values are data, whatever they look like, and the objects that hold no schemas.
+var literals = []string{"const", "default", "enum", "example", "examples", "required", "type", "dependentRequired", "$vocabulary"}
+
+// namedSchemas are the keywords whose values map names of the author's choice to schemas.
+var namedSchemas = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}
+
+// negations are the keywords below which a weaker schema can refuse more.
+var negations = []string{"not", "oneOf", "if", "contains"}
+
+// rewriter makes the copy of a schema that is compiled:
+//
+//   - OpenAPI's nullable is removed; where it was true, the type gains null, or, where there is none, the node becomes
+//     {"anyOf": [node, {"type": "null"}]}. In const, default, enum, example and examples nothing is touched.
+//   - format becomes the step counter.
+//   - A pattern of ECMA that Go's linear-time engine lacks (look-around, back references) is dropped, and the rest
+//     still holds. Where that could refuse a valid call, under a negation, the schema is not used at all.
+//   - A dialect that is not known counts as 2020-12.
+type rewriter struct {
+	dropped    bool // a pattern was dropped
+	negatedRef bool // a reference stands below a negation
+	err        error
+	enumerated int // values in all enums
+}
+
+// rewrite returns the copy of a root schema, or why it cannot be used.
+func (r *rewriter) rewrite(root *value) (*value, error) {
+	copied := *root
+	copied.members = slices.DeleteFunc(slices.Clone(root.members), func(m member) bool {
+		// At the root there is no place for null: arguments are an object.
+		return m.key == "nullable" || m.key == "$schema" && m.value.kind == kindString && unknownDialect(m.value.text)
+	})
+	if oldDialect(root.str("$schema")) {
+		return nil, errDialect
+	}
+	out := r.schema(&copied, false)
+	if r.err == nil && r.dropped && r.negatedRef {
+		r.err = errPattern
+	}
+	return out, r.err
+}
+
+// dialects are the ones that the library knows, without scheme and empty fragment.
+var dialects = []string{
+	"json-schema.org/schema", "json-schema.org/draft/2020-12/schema", "json-schema.org/draft/2019-09/schema",
+	"json-schema.org/draft-07/schema", "json-schema.org/draft-06/schema", "json-schema.org/draft-04/schema",
+}
+
+func unknownDialect(uri string) bool { return !slices.Contains(dialects, dialectName(uri)) }
+
+// oldDialect is draft 3 or before, in which required is a boolean of the property: not the default dialect at all.
+func oldDialect(uri string) bool {
+	name := dialectName(uri)
+	return name == "json-schema.org/draft-03/schema" || name == "json-schema.org/draft-02/schema"
+}
+
+func dialectName(uri string) string {
+	uri = strings.TrimSuffix(uri, "#")
+	if _, rest, ok := strings.Cut(uri, "://"); ok {
+		return rest
+	}
+	return uri
+}
+
+// schema rewrites one node. What is no object is left: the compiler judges it.
+func (r *rewriter) schema(v *value, negated bool) *value {
+	if v.kind != kindObject || r.err != nil {
+		return v
+	}
+	out := &value{kind: kindObject, members: make([]member, 0, len(v.members)+1)}
+	nullable := false
+	for _, m := range v.members {
+		switch {
+		case m.key == "nullable":
+			nullable = m.value.kind == kindTrue
+		case m.key == "format":
+		case m.key == "$schema" && m.value.kind == kindString && unknownDialect(m.value.text):
+		case m.key == "pattern" && m.value.kind == kindString && !usablePattern(m.value.text):
+			r.drop(negated)
+		default:
+			out.members = append(out.members, member{m.key, r.keyword(m, negated)})
+		}
+	}
+	if len(out.members) == 0 && !nullable {
+		return out // {} is true, and cheaper than a step
+	}
+	if nullable && out.get("type") != nil {
+		out.allowNull()
+		nullable = false
+	}
+	out.members = append(out.members, member{"format", &value{kind: kindString, text: tickFormat}})
+	if nullable {
+		return orNull(out)
+	}
+	return out
+}
+
+// keyword rewrites the value of one keyword.
+func (r *rewriter) keyword(m member, negated bool) *value {
+	v := m.value
+	negated = negated || slices.Contains(negations, m.key)
+	switch {
+	case m.key == "enum":
+		r.enumerated += len(v.items)
+		return v
+	case slices.Contains(literals, m.key):
+		return v
+	case m.key == "$ref" || m.key == "$dynamicRef" || m.key == "$recursiveRef":
+		if v.kind == kindString && !strings.HasPrefix(v.text, "#") {
+			r.err = errOutside
+		}
+		r.negatedRef = r.negatedRef || negated
+		return v
+	case slices.Contains(namedSchemas, m.key) && v.kind == kindObject:
+		out := &value{kind: kindObject, members: make([]member, len(v.members))}
+		for i, named := range v.members {
+			if m.key == "patternProperties" && !usablePattern(named.key) {
+				r.err = errPattern // without it additionalProperties would refuse what it allows
+			}
+			out.members[i] = member{named.key, r.schema(named.value, negated)}
+		}
+		return out
+	case v.kind == kindArray:
+		out := &value{kind: kindArray, items: make([]*value, len(v.items))}
+		for i, item := range v.items {
+			out.items[i] = r.schema(item, negated)
+		}
+		return out
+	}
+	return r.schema(v, negated)
+}
+
+func (r *rewriter) drop(negated bool) {
+	r.dropped = true
+	if negated {
+		r.err = errPattern
+	}
+}
+
+// allowNull adds null to the type of a node.
+func (v *value) allowNull() {
+	null := &value{kind: kindString, text: "null"}
+	for i, m := range v.members {
+		if m.key != "type" {
+			continue
+		}
+		switch {
+		case m.value.kind == kindString && m.value.text != "null":
+			v.members[i].value = &value{kind: kindArray, items: []*value{m.value, null}}
+		case m.value.kind == kindArray && !slices.Contains(m.value.strings(), "null"):
+			v.members[i].value = &value{kind: kindArray, items: append(slices.Clone(m.value.items), null)}
+		}
+	}
+}
+
+// orNull is {"anyOf": [v, {"type": "null"}]}.
+func orNull(v *value) *value {
+	null := &value{kind: kindObject, members: []member{{"type", &value{kind: kindString, text: "null"}}}}
+	branches := &value{kind: kindArray, items: []*value{v, null}}
+	return &value{kind: kindObject, members: []member{{"anyOf", branches}}}
+}
