@@ -43,14 +43,18 @@ func VectorFolders(tb testing.TB) []string {
 	return []string{folder}
 }
 
-// CatalogFolder is the folder of real tool lists. The test is skipped if there is none.
+// CatalogFolder is the folder of real tool lists: the first that lies beside a folder of vectors, or else the shared one.
+// The test is skipped if there is none.
 func CatalogFolder(tb testing.TB) string {
 	tb.Helper()
-	folder := filepath.Join(filepath.Dir(VectorFolders(tb)[0]), "catalogs")
-	if _, err := os.Stat(folder); err != nil {
-		tb.Skip("the tool lists are not in a folder named catalogs beside the vectors")
+	for _, vectors := range append(VectorFolders(tb), filepath.Join(ModuleRoot(tb), "..", "shared", "vectors")) {
+		folder := filepath.Join(filepath.Dir(vectors), "catalogs")
+		if _, err := os.Stat(folder); err == nil {
+			return folder
+		}
 	}
-	return folder
+	tb.Skip("the tool lists are not in a folder named catalogs beside the vectors")
+	return ""
 }
 
 // Files are the names of the real tool lists, sorted: "github.json" and the like.
