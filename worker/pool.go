@@ -1,0 +1,204 @@
+package worker
+
+import (
+	"container/list"
+	"sync"
+	"time"
+
+	"toolsearch/subjects"
+)
+
+// task is one accepted request.
+type task interface {
+	// run does the work and answers. It is called once, on a goroutine of the pool.
+	run()
+	// refuse answers with a service error instead of doing the work.
+	refuse(err *subjects.Error)
+}
+
+// poolOptions bound a [pool]. All are at least 1.
+type poolOptions struct {
+	places       int // tasks that run at once
+	depth        int // tasks that wait
+	tenantPlaces int // of the places, how many one tenant may hold
+	tenantDepth  int // of the waiting tasks, how many one tenant may have
+}
+
+// share is a tenant's part of n places: at least one, and never the last one that others could take.
+func share(n int, part float64) int {
+	return max(1, min(int(float64(n)*part), n-1))
+}
+
+// pool runs tasks side by side, a bounded number of them, and lets a bounded number wait. Tenants take turns: a freed
+// place goes to the next tenant in the ring that has a task waiting and a place left of its own share. It starts a
+// goroutine per running task and none besides.
+//
+// While a place is free, every tenant with a waiting task holds its full share; submit and next keep it so.
+type pool struct {
+	opts poolOptions
+
+	mu      sync.Mutex
+	lanes   map[string]*lane
+	ring    list.List // of *lane: the tenants with waiting tasks, the next one in front
+	running map[task]struct{}
+	waiting int
+	closed  bool
+	idle    chan struct{} // closed once the pool is closed and empty
+	mean    time.Duration // of a task's run, weighted towards the latest
+}
+
+// lane is one tenant's tasks.
+type lane struct {
+	tenant  string
+	running int
+	waiting []task
+	elem    *list.Element // its place in the ring, nil while nothing waits
+}
+
+func newPool(o poolOptions) *pool {
+	return &pool{opts: o, lanes: map[string]*lane{}, running: map[task]struct{}{}, idle: make(chan struct{})}
+}
+
+// submit takes a task or says why not: OVERLOADED with a hint when to come back, or UNAVAILABLE after close.
+func (p *pool) submit(tenant string, t task) *subjects.Error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return errDraining()
+	}
+	l := p.lanes[tenant]
+	if l == nil {
+		l = &lane{tenant: tenant}
+		p.lanes[tenant] = l
+	}
+	switch {
+	case len(p.running) < p.opts.places && l.running < p.opts.tenantPlaces:
+		p.start(l, t)
+	case p.waiting >= p.opts.depth:
+		p.forget(l)
+		return p.overloaded("this worker's queue is full")
+	case len(l.waiting) >= p.opts.tenantDepth:
+		return p.overloaded("this tenant's share of the worker's queue is full")
+	default:
+		l.waiting = append(l.waiting, t)
+		p.waiting++
+		if l.elem == nil {
+			l.elem = p.ring.PushBack(l)
+		}
+	}
+	return nil
+}
+
+func (p *pool) start(l *lane, t task) {
+	l.running++
+	p.running[t] = struct{}{}
+	go p.work(l, t)
+}
+
+// work runs a task, and then whatever next gives the freed place to.
+func (p *pool) work(l *lane, t task) {
+	for t != nil {
+		began := time.Now()
+		t.run()
+		l, t = p.next(l, t, time.Since(began))
+	}
+}
+
+// next frees the place of a task that is done and hands it on.
+func (p *pool) next(l *lane, done task, took time.Duration) (*lane, task) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.running, done)
+	l.running--
+	p.mean += (took - p.mean) / 16
+	p.forget(l)
+	for e := p.ring.Front(); e != nil; e = e.Next() {
+		n := e.Value.(*lane)
+		if n.running >= p.opts.tenantPlaces {
+			continue
+		}
+		t := p.pop(n)
+		if n.elem != nil {
+			p.ring.MoveToBack(n.elem)
+		}
+		n.running++
+		p.running[t] = struct{}{}
+		return n, t
+	}
+	p.settle()
+	return nil, nil
+}
+
+func (p *pool) pop(l *lane) task {
+	t := l.waiting[0]
+	l.waiting[0] = nil
+	l.waiting = l.waiting[1:]
+	p.waiting--
+	if len(l.waiting) == 0 {
+		p.ring.Remove(l.elem)
+		l.elem, l.waiting = nil, nil
+	}
+	return t
+}
+
+// forget drops a tenant that has nothing here.
+func (p *pool) forget(l *lane) {
+	if l.running == 0 && l.elem == nil {
+		delete(p.lanes, l.tenant)
+	}
+}
+
+func (p *pool) settle() {
+	if p.closed && len(p.running) == 0 && p.waiting == 0 {
+		select {
+		case <-p.idle:
+		default:
+			close(p.idle)
+		}
+	}
+}
+
+// overloaded hints at the time that the queue needs to empty.
+func (p *pool) overloaded(what string) *subjects.Error {
+	wait := p.mean * time.Duration(p.waiting/p.opts.places+1)
+	wait = max(50*time.Millisecond, min(wait, 5*time.Second))
+	err := subjects.Errorf(subjects.CodeOverloaded, "%s; repeat the request in %d ms", what, wait.Milliseconds())
+	err.RetryAfter = wait
+	return err
+}
+
+// close lets in no more tasks. The channel it returns is closed when those that are in have run.
+func (p *pool) close() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	p.settle()
+	return p.idle
+}
+
+// evict takes out what waits and returns it, together with what runs.
+func (p *pool) evict() (waiting, running []task) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for e := p.ring.Front(); e != nil; e = p.ring.Front() {
+		l := e.Value.(*lane)
+		waiting = append(waiting, p.pop(l))
+		p.forget(l)
+	}
+	for t := range p.running {
+		running = append(running, t)
+	}
+	p.settle()
+	return waiting, running
+}
+
+// load is how many tasks run and how many wait.
+func (p *pool) load() (running, waiting int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.running), p.waiting
+}
+
+func errDraining() *subjects.Error {
+	return subjects.Errorf(subjects.CodeUnavailable, "this worker is shutting down; repeat the request, and another worker answers it")
+}
