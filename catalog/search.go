@@ -140,7 +140,7 @@ func (a *searchAnswer) availableSources() []subjects.AvailableSource {
 // sorted by name. A label that has tools wins over an unavailable source of its name.
 func (s *Scope) availableSources() []subjects.AvailableSource {
 	counts := map[string]*int{}
-	sources := []subjects.AvailableSource{}
+	var sources []subjects.AvailableSource
 	label, run := "", 0
 	add := func() {
 		if run == 0 {
