@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/nats-io/nats.go"
 )
 
 // Code names a service error. The set is closed: a reply never carries another.
@@ -131,6 +133,15 @@ func (e *Error) Is(target error) bool {
 
 // Retryable reports whether the same request may succeed later.
 func (e *Error) Retryable() bool { return e.Code.Retryable() }
+
+// Header is what an error reply carries besides its body.
+func (e *Error) Header() nats.Header {
+	h := nats.Header{HeaderErrorCode: []string{strconv.Itoa(e.Code.Number())}, HeaderError: []string{string(e.Code)}}
+	if e.RetryAfter > 0 {
+		h.Set(HeaderRetryAfter, FormatRetryAfter(e.RetryAfter))
+	}
+	return h
+}
 
 type errorBody struct {
 	Error struct {

@@ -1,0 +1,55 @@
+package subjects_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+	"toolsearch/subjects"
+)
+
+func TestDeadlineRoundTrip(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		zone := time.FixedZone("", rapid.IntRange(-12, 14).Draw(t, "zone")*3600)
+		want := time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).In(zone)
+		got, err := subjects.ParseDeadline(subjects.FormatDeadline(want))
+		if err != nil || !got.Equal(want) {
+			t.Fatalf("got %v, %v; want %v", got, err, want)
+		}
+	})
+}
+
+func TestParseDeadline(t *testing.T) {
+	t.Parallel()
+	if got, err := subjects.ParseDeadline(""); err != nil || !got.IsZero() {
+		t.Errorf("no header: got %v, %v", got, err)
+	}
+	got, err := subjects.ParseDeadline("2026-01-02T15:04:05+02:00")
+	if want := time.Date(2026, 1, 2, 13, 4, 5, 0, time.UTC); err != nil || !got.Equal(want) {
+		t.Errorf("got %v, %v; want %v", got, err, want)
+	}
+	for _, bad := range []string{"soon", "2026-01-02", "1767366245", "2026-01-02T15:04:05"} {
+		_, err := subjects.ParseDeadline(bad)
+		var e *subjects.Error
+		if !errors.As(err, &e) || e.Code != subjects.CodeBadRequest || e.Details["field"] != subjects.HeaderDeadline {
+			t.Errorf("ParseDeadline(%q): %v, want BAD_REQUEST that names the header", bad, err)
+		}
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	if s := subjects.FormatRetryAfter(1500 * time.Millisecond); s != "1500" {
+		t.Errorf("got %q", s)
+	}
+	for text, want := range map[string]time.Duration{
+		"": 0, "x": 0, "-1": 0, "1.5": 0, "0": 0, "1500": 1500 * time.Millisecond,
+		"99999999999999999999": 0, "9223372036854775807": 0,
+	} {
+		if got := subjects.ParseRetryAfter(text); got != want {
+			t.Errorf("ParseRetryAfter(%q) = %v, want %v", text, got, want)
+		}
+	}
+}
