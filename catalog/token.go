@@ -245,26 +245,27 @@ func pairs(run string) []string {
 	return tokens
 }
 
-// split cuts a word where it changes between letters and digits, before a capital after a small letter, and before the
-// last capital of an acronym that a small letter follows: get|User|Profile, XML|HTTP|Fetch, oauth|2|Token. It returns
-// nil for a word of one part, or of too many.
+// split cuts a word where it changes between letters and digits, before a capital after a small letter, before the last
+// capital of an acronym that a small letter follows, and between acronyms that stand together: get|User|Profile,
+// oauth|2|Token, XML|HTTP|Fetch. It returns nil for a word of one part, or of too many.
 func split(word string) []string {
 	runes := []rune(norm.NFC.String(word))
 	var parts []string
 	start := 0
-	for i := 1; i < len(runes); i++ {
-		if boundary(runes, i) {
-			parts = append(parts, string(runes[start:i]))
-			start = i
+	for i := 1; i <= len(runes); i++ {
+		if i < len(runes) && !boundary(runes, i) {
+			continue
 		}
-		if len(parts) == maxParts {
+		parts = appendAcronyms(parts, string(runes[start:i]))
+		start = i
+		if len(parts) > maxParts {
 			return nil
 		}
 	}
-	if start == 0 {
+	if len(parts) == 1 {
 		return nil
 	}
-	return append(parts, string(runes[start:]))
+	return parts
 }
 
 // boundary reports whether a part of the word begins at i, which is over 0.
