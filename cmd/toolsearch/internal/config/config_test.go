@@ -68,6 +68,7 @@ func TestPrecedence(t *testing.T) {
 		"file":        {yaml, nil, nil, "nats://file:1"},
 		"environment": {yaml, env, nil, "nats://env:1"},
 		"flag":        {yaml, env, []string{"--nats", "nats://flag:1"}, "nats://flag:1"},
+		"bare host":   {yaml, nil, []string{"--nats", "bus:4222"}, "bus:4222"},
 		"flag empty":  {yaml, env, []string{"--nats", ""}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +99,7 @@ nats:
   tls: {ca: ca.pem}
 embedded: {port: 0, sync_always: yes}
 store: {replicas: 3, memory: true}
-worker: {catalog_cache: 256MiB, reply_cache: 1.5 GB, drain: 1m30s, core_tools: [terminal]}
+worker: {cache: 1.5 GB, tenant_share: 0.5, drain_timeout: 1m30s, core_tools: [terminal]}
 log: {level: WARN, json: "true"}
 `, []string{"TOOLSEARCH_WORKER_CATALOG_BYTES=1048576", "TOOLSEARCH_TOOLS_TOOL_SEARCH_LISTING=off",
 		"TOOLSEARCH_TOOLS_TOOL_SEARCH_DEFER=x, y"})
@@ -115,7 +116,7 @@ log: {level: WARN, json: "true"}
 	want.NATS = config.NATS{URL: "nats://a:1,nats://b:2", TLS: config.TLS{CA: "ca.pem"}}
 	want.Embedded.Port, want.Embedded.SyncAlways = 0, true
 	want.Store = config.Store{Replicas: 3, Memory: true}
-	want.Worker.CatalogCache, want.Worker.ReplyCache = 256<<20, 1_500_000_000
+	want.Worker.Cache, want.Worker.TenantShare = 1_500_000_000, 0.5
 	want.Worker.CatalogBytes, want.Worker.Drain = 1<<20, 90*time.Second
 	want.Worker.CoreTools = []string{"terminal"}
 	want.Log = config.Log{Level: "warn", JSON: true}
@@ -177,18 +178,21 @@ func TestWrongValues(t *testing.T) {
 		{"worker: {queue: 9}", []string{"TOOLSEARCH_WORKER_QUEUE=-1"},
 			[]string{"TOOLSEARCH_WORKER_QUEUE", `"-1"`, "from 0 to", "using 9"},
 			func(s config.Settings) bool { return s.Worker.Queue == 9 }},
-		{"worker: {drain: 30}", nil, []string{"worker.drain", "30", "a duration such as", `using "25s"`},
+		{"worker: {drain_timeout: 30}", nil, []string{"worker.drain_timeout", "30", "a duration such as", `using "25s"`},
 			func(s config.Settings) bool { return s.Worker.Drain == 25*time.Second }},
-		{"worker: {catalog_cache: big}", nil, []string{"worker.catalog_cache", `"big"`, "a size such as", `using "512MiB"`},
-			func(s config.Settings) bool { return s.Worker.CatalogCache == 512<<20 }},
+		{"worker: {cache: big}", nil, []string{"worker.cache", `"big"`, "a size such as", `using "1GiB"`},
+			func(s config.Settings) bool { return s.Worker.Cache == 1<<30 }},
 		{"worker: {core_tools: 7}", nil, []string{"worker.core_tools", "7", "a list of names"},
 			func(s config.Settings) bool { return s.Worker.CoreTools == nil }},
+		{"worker: {tenant_share: 3}", nil, []string{"worker.tenant_share", "3", "from 0 to 1", "using 0"}, nil},
 		{"log: {level: loud}", nil, []string{"log.level", `"loud"`, "one of debug, info", `using "info"`},
 			func(s config.Settings) bool { return s.Log.Level == "info" }},
 		{"root: a..b", nil, []string{"root", `"a..b"`, `using "toolsearch.v1"`},
 			func(s config.Settings) bool { return s.Root == "toolsearch.v1" }},
-		{"nats: {url: here}", nil, []string{"nats.url", `"here"`, "scheme://host"},
+		{"nats: {url: 'nats://'}", nil, []string{"nats.url", `"nats://"`, "nats://host:4222"},
 			func(s config.Settings) bool { return s.NATS.URL == "" }},
+		{"tools: {connectors: {origin: here}}", nil, []string{"tools.connectors.origin", `"here"`, "https://host"},
+			func(s config.Settings) bool { return s.Connectors.Origin == "" }},
 		{"tools: {tool_search: {max_search_limit: 900}}", nil,
 			[]string{"tools.tool_search.max_search_limit", "900", "using 50"},
 			func(s config.Settings) bool { return s.ToolSearch.MaxSearchLimit == 50 }},

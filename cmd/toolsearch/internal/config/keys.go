@@ -2,9 +2,11 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,11 +34,11 @@ var keys = []key{
 		func(s *Settings) *string { return &s.Connectors.Origin }),
 	secret(text("tools.connectors.token", "Bearer token for all tenants (better: token_env or token_dir).",
 		func(s *Settings) *string { return &s.Connectors.Token })),
-	text("tools.connectors.token_env", "Environment variable that holds the bearer token.",
+	text("tools.connectors.token_env", "Environment variable with the bearer token; <name>_<tenant> goes first.",
 		func(s *Settings) *string { return &s.Connectors.TokenEnv }),
 	text("tools.connectors.token_dir", "Folder with one token file per tenant, read again when it changes.",
 		func(s *Settings) *string { return &s.Connectors.TokenDir }),
-	address("tools.connectors.oauth.token_url", "Token endpoint; with it token_dir holds refresh tokens.",
+	address("tools.connectors.oauth.token_url", "Token endpoint; with it token_dir holds OAuth tokens as JSON.",
 		func(s *Settings) *string { return &s.Connectors.OAuth.TokenURL }),
 	text("tools.connectors.oauth.client_id", "Client id at the token endpoint.",
 		func(s *Settings) *string { return &s.Connectors.OAuth.ClientID }),
@@ -51,7 +53,7 @@ var keys = []key{
 	duration("tools.connectors.entry_timeout", "Bound of one entry with its retries.", time.Millisecond,
 		func(s *Settings) *time.Duration { return &s.Connectors.EntryTimeout }),
 
-	address("nats.url", "Bus, nats://host:port; empty: a worker starts its own server.",
+	servers("nats.url", "Bus, nats://host:port (several with commas); empty: a worker starts its own server.",
 		func(s *Settings) *string { return &s.NATS.URL }),
 	text("nats.creds", "File with a user's JWT and seed.", func(s *Settings) *string { return &s.NATS.Creds }),
 	text("nats.nkey", "File with an nkey seed.", func(s *Settings) *string { return &s.NATS.NKey }),
@@ -72,27 +74,33 @@ var keys = []key{
 	boolean("store.memory", "Keep streams and buckets in memory: nothing survives the server.",
 		func(s *Settings) *bool { return &s.Store.Memory }),
 
-	number("worker.places", "Requests worked on side by side; 0: by the number of cores.", 0, 1<<16,
-		func(s *Settings) *int { return &s.Worker.Places }),
+	text("worker.name", "Tells this worker from others; empty: made from the machine's name.",
+		func(s *Settings) *string { return &s.Worker.Name }),
+	number("worker.concurrency", "Requests that run side by side; 0: the default.", 0, 1<<16,
+		func(s *Settings) *int { return &s.Worker.Concurrency }),
 	number("worker.queue", "Requests that wait for a place; 0: the default.", 0, 1<<20,
 		func(s *Settings) *int { return &s.Worker.Queue }),
-	number("worker.tenant_places", "Places that one tenant may hold; 0: the default.", 0, 1<<16,
-		func(s *Settings) *int { return &s.Worker.TenantPlaces }),
-	number("worker.calls", "Durable calls run side by side; 0: the default.", 0, 1<<16,
+	fraction("worker.tenant_share", "Part of all places that one tenant may take, up to 1; 0: the default.",
+		func(s *Settings) *float64 { return &s.Worker.TenantShare }),
+	number("worker.calls", "Calls that wait for their results side by side; 0: the default.", 0, 1<<16,
 		func(s *Settings) *int { return &s.Worker.Calls }),
-	number("worker.tenant_calls", "Durable calls of one tenant over all workers; 0: the default.", 0, 1<<16,
+	number("worker.runners", "Durable calls that this worker runs side by side; 0: the default.", 0, 1<<16,
+		func(s *Settings) *int { return &s.Worker.Runners }),
+	number("worker.tenant_calls", "Durable calls of one tenant under way, over all workers; 0: the default.", 0, 1<<16,
 		func(s *Settings) *int { return &s.Worker.TenantCalls }),
-	size("worker.catalog_cache", "Memory for indexed catalogs.", 1<<20,
-		func(s *Settings) *int64 { return &s.Worker.CatalogCache }),
-	size("worker.reply_cache", "Memory for assembled replies.", 1<<20,
-		func(s *Settings) *int64 { return &s.Worker.ReplyCache }),
+	size("worker.cache", "Memory for indexes, scopes and assembled replies.", 1<<20,
+		func(s *Settings) *int64 { return &s.Worker.Cache }),
 	size("worker.catalog_bytes", "Largest catalog that is taken.", 1,
 		func(s *Settings) *int64 { return &s.Worker.CatalogBytes }),
 	number("worker.catalog_tools", "Most tools in one catalog.", 1, 1<<20,
 		func(s *Settings) *int { return &s.Worker.CatalogTools }),
-	duration("worker.drain", "How long a shutdown waits for what has begun.", 0,
+	duration("worker.request_timeout", "Bound of a request that names no deadline.", time.Millisecond,
+		func(s *Settings) *time.Duration { return &s.Worker.Request }),
+	duration("worker.call_timeout", "The same for a call, which waits for its results.", time.Millisecond,
+		func(s *Settings) *time.Duration { return &s.Worker.Call }),
+	duration("worker.drain_timeout", "How long a shutdown waits for what has begun.", time.Millisecond,
 		func(s *Settings) *time.Duration { return &s.Worker.Drain }),
-	names("worker.core_tools", "Names that never defer by class; leave out to keep the built-in list.",
+	names("worker.core_tools", "Names that never defer by class; null keeps the built-in list.",
 		func(s *Settings) *[]string { return &s.Worker.CoreTools }),
 
 	choice("log.level", "debug, info, warn or error.", []string{"debug", "info", "warn", "error"},
@@ -115,10 +123,11 @@ func Default() Settings {
 		Embedded: Embedded{Dir: "toolsearch-data", Host: "127.0.0.1", Port: 4222},
 		Store:    Store{Replicas: 1},
 		Worker: Worker{
-			CatalogCache: 512 << 20,
-			ReplyCache:   64 << 20,
+			Cache:        1 << 30,
 			CatalogBytes: 64 << 20,
 			CatalogTools: 50_000,
+			Request:      time.Minute,
+			Call:         30 * time.Minute,
 			Drain:        25 * time.Second,
 		},
 		Log: Log{Level: "info"},
@@ -173,15 +182,37 @@ func names(path, doc string, at func(*Settings) *[]string) key {
 	return entry(path, doc, at, parseNames)
 }
 
-// address is a URL, or several with commas between them; a password in it is never printed.
+// address is a URL with a scheme and a host.
 func address(path, doc string, at func(*Settings) *string) key {
+	return located(path, doc, at, func(s string) error {
+		if u, err := url.Parse(s); err != nil || u.Scheme == "" || u.Host == "" {
+			return errors.New("an address such as https://host:port")
+		}
+		return nil
+	})
+}
+
+// servers is one NATS server or several with commas between them; the scheme may be left out.
+func servers(path, doc string, at func(*Settings) *string) key {
+	return located(path, doc, at, func(s string) error {
+		for one := range strings.SplitSeq(s, ",") {
+			if one = strings.TrimSpace(one); !strings.Contains(one, "://") {
+				one = "nats://" + one
+			}
+			if u, err := url.Parse(one); err != nil || u.Hostname() == "" {
+				return errors.New("an address such as nats://host:4222")
+			}
+		}
+		return nil
+	})
+}
+
+// located is an address, or nothing; what may be a secret in it is never printed.
+func located(path, doc string, at func(*Settings) *string, check func(string) error) key {
 	k := entry(path, doc, at, func(v any) (string, error) {
 		s, err := parseText(v)
-		for one := range strings.SplitSeq(s, ",") {
-			u, uerr := url.Parse(strings.TrimSpace(one))
-			if err == nil && s != "" && (uerr != nil || u.Scheme == "" || u.Host == "") {
-				err = fmt.Errorf("an address such as scheme://host:port")
-			}
+		if err == nil && s != "" {
+			err = check(s)
 		}
 		return s, err
 	})
@@ -196,6 +227,16 @@ func number(path, doc string, low, high int, at func(*Settings) *int) key {
 			err = fmt.Errorf("a whole number from %d to %d", low, high)
 		}
 		return n, err
+	})
+}
+
+func fraction(path, doc string, at func(*Settings) *float64) key {
+	return entry(path, doc, at, func(v any) (float64, error) {
+		f, err := strconv.ParseFloat(strings.TrimSpace(fmt.Sprint(v)), 64)
+		if err != nil || !(f >= 0 && f <= 1) {
+			return 0, errors.New("a number from 0 to 1")
+		}
+		return f, nil
 	})
 }
 

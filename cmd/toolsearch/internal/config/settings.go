@@ -32,13 +32,13 @@ type Connectors struct {
 	Enabled bool
 	// Origin is scheme://host[:port] of the gateway; empty: connectors are invisible.
 	Origin string
-	// Token is one bearer token for all tenants; TokenEnv names an environment variable that holds it; TokenDir is a
-	// folder with a file per tenant. The first of them that is set is used.
+	// Token is one bearer token for all tenants. TokenEnv names an environment variable that holds it; a tenant's own
+	// is in <TokenEnv>_<tenant>. TokenDir is a folder with a file per tenant. OAuth renews tokens at an authorization
+	// server. The first of OAuth, TokenDir, TokenEnv and Token that is set is used; with none, everybody is signed out.
 	Token    string
 	TokenEnv string
 	TokenDir string
-	// OAuth refreshes tokens at an authorization server, if TokenURL is set.
-	OAuth OAuth
+	OAuth    OAuth
 	// SearchTimeout, SchemasTimeout, ExecuteTimeout bound one request; EntryTimeout one entry with its retries.
 	SearchTimeout  time.Duration
 	SchemasTimeout time.Duration
@@ -46,7 +46,7 @@ type Connectors struct {
 	EntryTimeout   time.Duration
 }
 
-// OAuth is a client of an authorization server with a refresh token per tenant in Connectors.TokenDir.
+// OAuth is a client of an authorization server. The tenants' tokens are in Connectors.TokenDir, a JSON file each.
 type OAuth struct {
 	TokenURL     string
 	ClientID     string
@@ -85,15 +85,18 @@ type Store struct {
 
 // Worker bounds one worker. 0 leaves a bound to package worker.
 type Worker struct {
-	Places       int           // requests worked on side by side
-	Queue        int           // requests waiting for a place
-	TenantPlaces int           // places that one tenant may hold
-	Calls        int           // durable calls run side by side
-	TenantCalls  int           // of one tenant, over all workers
-	CatalogCache int64         // bytes of indexed catalogs
-	ReplyCache   int64         // bytes of assembled replies
+	Name         string        // tells this worker from others; empty: made from the machine's name
+	Concurrency  int           // requests that run side by side
+	Queue        int           // requests that wait for a place
+	TenantShare  float64       // part of all places that one tenant may take
+	Calls        int           // calls that wait for their results side by side
+	Runners      int           // durable calls that this worker runs side by side
+	TenantCalls  int           // durable calls of one tenant under way, over all workers
+	Cache        int64         // bytes of indexes, scopes and assembled replies
 	CatalogBytes int64         // largest catalog
 	CatalogTools int           // most tools in one catalog
+	Request      time.Duration // bound of a request that names no deadline
+	Call         time.Duration // the same for calls
 	Drain        time.Duration // how long a shutdown waits for what has begun
 	CoreTools    []string      // replaces the built-in list of names that never defer by class; nil keeps it
 }

@@ -73,3 +73,6 @@ func section(at *yaml.Node, name string) *yaml.Node {
 	at.Content = append(at.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name}, below)
 	return below
 }
+
+// Redact is an address, or several with commas between them, without what may be a secret in it.
+func Redact(address string) string { return redactURL(address) }

@@ -98,6 +98,7 @@ func (f field) describe(of string) string {
 
 // glossary words the parameters that many tools share.
 var glossary = map[string]string{
+	"id":       "Id of the {one}.",
 	"limit":    "How many to return at most, 1 to 100.",
 	"cursor":   "The cursor of the page before, to get the next one.",
 	"query":    "Words to look for, or an expression of the service's own query language.",

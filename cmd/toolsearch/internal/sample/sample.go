@@ -74,14 +74,16 @@ func thingTool(server string, t thing, action string) json.RawMessage {
 		noun = strings.ReplaceAll(strings.ToLower(t.many), " ", "_")
 	}
 	name := "mcp__" + server + "__" + action + "_" + strings.ReplaceAll(noun, "-", "_")
-	text := strings.NewReplacer("{one}", words(t.one), "{many}", t.many, "{what}", t.what).Replace(v.text)
-	return definition(name, text, v.parameters(t), words(t.one))
+	one := words(t.one)
+	text := strings.NewReplacer("a {one}", article(one)+" "+one, "an {one}", article(one)+" "+one,
+		"{one}", one, "{many}", t.many, "{what}", t.what).Replace(v.text)
+	return definition(name, text, v.parameters(t), one)
 }
 
 // parameters are a thing's fields as far as the verb takes them, then the verb's own.
 func (v verb) parameters(t thing) []field {
 	own, extra := fields(t.fields), fields(v.extra)
-	id := field{name: t.one + "_id", required: true}
+	id := field{name: "id", required: true}
 	var out []field
 	switch v.takes {
 	case takesID:
@@ -121,3 +123,11 @@ func optional(fs []field) []field {
 
 // words writes a name as people read it: pull_request is "pull request".
 func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
+
+// article is "an" before a vowel; no thing of the table begins with a u that is spoken as in "user".
+func article(noun string) string {
+	if strings.ContainsRune("aeiouAEIOU", rune(noun[0])) {
+		return "an"
+	}
+	return "a"
+}

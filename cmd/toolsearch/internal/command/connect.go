@@ -1,0 +1,162 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"toolsearch/cmd/toolsearch/internal/config"
+	"toolsearch/subjects"
+)
+
+// defaultURL is where the embedded server of a worker on this machine listens.
+const defaultURL = "nats://127.0.0.1:4222"
+
+// natsFlags are the flags of everything that connects.
+func natsFlags(flags *pflag.FlagSet) {
+	flags.String("nats", "", "NATS server, nats://host:port (several with commas)")
+	flags.String("creds", "", "file with a NATS user's JWT and seed")
+	flags.String("nkey", "", "file with an nkey seed")
+	flags.String("tls-ca", "", "PEM file of the authorities to trust")
+	flags.String("tls-cert", "", "PEM file of the client's certificate")
+	flags.String("tls-key", "", "PEM file of the client's key")
+	flags.String("root", string(subjects.DefaultRoot), "first part of every subject")
+	for flag, path := range map[string]string{"nats": "nats.url", "creds": "nats.creds", "nkey": "nats.nkey",
+		"tls-ca": "nats.tls.ca", "tls-cert": "nats.tls.cert", "tls-key": "nats.tls.key", "root": "root"} {
+		config.Bind(flags, flag, path)
+	}
+}
+
+// client is what every asking verb shares.
+type client struct {
+	tenant, session string
+	timeout         time.Duration
+	json            bool
+}
+
+// answerTimeout is how long a request that only computes is waited for.
+const answerTimeout = 30 * time.Second
+
+func (c *client) flags(cmd *cobra.Command, timeout time.Duration) {
+	f := cmd.Flags()
+	natsFlags(f)
+	f.StringVar(&c.tenant, "tenant", "default", "tenant to ask for")
+	f.StringVar(&c.session, "session", "cli", "session to ask for")
+	f.DurationVar(&c.timeout, "timeout", timeout, "how long to wait for an answer")
+	f.BoolVar(&c.json, "json", false, "print exactly the reply")
+}
+
+func (c *client) validate() error {
+	if c.timeout <= 0 {
+		return usagef("--timeout must be more than 0")
+	}
+	return nil
+}
+
+// asking is an open session.
+type asking struct {
+	*subjects.Session
+	client *subjects.Client
+	nc     *nats.Conn
+}
+
+// Close ends the connection.
+func (q *asking) Close() { q.nc.Close() }
+
+// ask connects and opens the session of the flags.
+func (a *app) ask(cmd *cobra.Command, c *client) (*asking, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	settings, err := a.load(cmd)
+	if err != nil {
+		return nil, err
+	}
+	nc, err := connect(cmd.Context(), settings.NATS, c.timeout, subjects.ConnectOptions(c.tenant, c.session)...)
+	if err != nil {
+		return nil, err
+	}
+	cl, err := subjects.NewClient(nc, subjects.ClientOptions{
+		Root: subjects.Root(settings.Root), Timeout: c.timeout, CallTimeout: c.timeout,
+		// A person would rather be told than wait for a worker that nobody started.
+		Retries: 4,
+	})
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return &asking{Session: cl.Session(c.tenant, c.session), client: cl, nc: nc}, nil
+}
+
+// connect makes one attempt to reach the bus.
+func connect(ctx context.Context, s config.NATS, timeout time.Duration, more ...nats.Option) (*nats.Conn, error) {
+	options, err := natsOptions(s)
+	if err != nil {
+		return nil, err
+	}
+	url := s.URL
+	if url == "" {
+		url = defaultURL
+	}
+	options = append(options, nats.Timeout(min(timeout, 5*time.Second)))
+	nc, err := nats.Connect(url, append(options, more...)...)
+	switch {
+	case err == nil:
+		return nc, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
+		return nil, fmt.Errorf("the NATS server refused this user; check --creds, --nkey or --tls-cert: %w", err)
+	default:
+		return nil, fmt.Errorf("no NATS server answers at %s; start one with `toolsearch worker`, or name yours with --nats: %w",
+			config.Redact(url), err)
+	}
+}
+
+// natsOptions are the credentials and certificates of the settings.
+func natsOptions(s config.NATS) ([]nats.Option, error) {
+	for _, file := range []string{s.Creds, s.NKey, s.TLS.CA, s.TLS.Cert, s.TLS.Key} {
+		if file == "" {
+			continue
+		}
+		if _, err := os.Stat(file); err != nil {
+			return nil, usagef("cannot read a file of the NATS settings: %w", err)
+		}
+	}
+	var out []nats.Option
+	if s.Creds != "" {
+		out = append(out, nats.UserCredentials(s.Creds))
+	}
+	if s.NKey != "" {
+		o, err := nats.NkeyOptionFromSeed(s.NKey)
+		if err != nil {
+			return nil, usagef("--nkey %s: %w", s.NKey, err)
+		}
+		out = append(out, o)
+	}
+	if s.TLS.CA != "" {
+		out = append(out, nats.RootCAs(s.TLS.CA))
+	}
+	if (s.TLS.Cert == "") != (s.TLS.Key == "") {
+		return nil, usagef("--tls-cert and --tls-key go together")
+	}
+	if s.TLS.Cert != "" {
+		out = append(out, nats.ClientCert(s.TLS.Cert, s.TLS.Key))
+	}
+	return out, nil
+}
+
+// message is an error as people read it.
+func message(err error) string {
+	var e *subjects.Error
+	if errors.As(err, &e) {
+		return string(e.Code) + ": " + e.Message
+	}
+	return err.Error()
+}

@@ -1,0 +1,54 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"toolsearch/cmd/toolsearch/internal/catalogfile"
+	"toolsearch/cmd/toolsearch/internal/config"
+)
+
+// The exit codes of every verb.
+const (
+	ExitFound       = 0
+	ExitNothing     = 1
+	ExitUsage       = 2
+	ExitRefused     = 3
+	ExitInterrupted = 130
+)
+
+const exitHelp = `Exit codes: 0 found or done, 1 nothing found or a call that did not succeed, 2 wrong usage, configuration or
+file, 3 the service said no or there is none, 130 interrupted.`
+
+// usageError is a mistake on the command line.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// errNothing ends a run that found nothing; everything about it is printed already.
+var errNothing = errors.New("nothing found")
+
+// errInterrupted is why a context ended that a signal ended.
+var errInterrupted = errors.New("interrupted")
+
+// exitCode sorts the error of a run. started says whether a verb had begun: what fails before is the command line.
+func exitCode(ctx context.Context, err error, started bool) int {
+	var usage usageError
+	var file *catalogfile.Error
+	var settings *config.FileError
+	switch {
+	case err == nil:
+		return ExitFound
+	case errors.Is(err, errNothing):
+		return ExitNothing
+	case !started, errors.As(err, &usage), errors.As(err, &file), errors.As(err, &settings):
+		return ExitUsage
+	case errors.Is(err, errInterrupted) || ctx.Err() != nil && errors.Is(err, context.Canceled):
+		return ExitInterrupted
+	default:
+		return ExitRefused
+	}
+}

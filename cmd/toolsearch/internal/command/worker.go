@@ -1,0 +1,88 @@
+package command
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"toolsearch/cmd/toolsearch/internal/config"
+	"toolsearch/cmd/toolsearch/internal/node"
+)
+
+func (a *app) worker() *cobra.Command {
+	var printConfig bool
+	cmd := &cobra.Command{
+		Use:   "worker",
+		Short: "Answer requests, and run connector batches",
+		Long: `Worker answers assemble, search, describe and call on the bus. Without --nats it brings a NATS server of its own, with
+JetStream, on the loopback address. Start as many as you like on one bus: any of them answers any request.
+
+Settings come from a file (--config), the environment and flags, each over the one before. --print-config prints the
+result as a file and ends. A value that is not understood is told and replaced; it never stops a start.
+
+SIGINT or SIGTERM ends it in order: it takes nothing new, finishes what it began or hands it back, and leaves. A
+second signal ends it at once.
+
+` + exitHelp,
+		Example: `  toolsearch worker
+  toolsearch worker --nats nats://bus:4222 --creds worker.creds
+  toolsearch worker --config toolsearch.yaml --print-config
+  TOOLSEARCH_TOOLS_TOOL_SEARCH_LISTING=off toolsearch worker`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := a.load(cmd)
+			if err != nil {
+				return err
+			}
+			if printConfig {
+				text, err := s.YAML()
+				if err != nil {
+					return err
+				}
+				_, err = a.out.Write(text)
+				return err
+			}
+			return a.work(cmd.Context(), s)
+		},
+	}
+	workerFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&printConfig, "print-config", false, "print the settings as YAML and end")
+	return cmd
+}
+
+func workerFlags(f *pflag.FlagSet) {
+	natsFlags(f)
+	f.String("name", "", "name of this worker (default made from the machine's name)")
+	f.String("dir", "", "folder of the embedded server")
+	f.String("host", "", "address that the embedded server listens on")
+	f.Int("port", 0, "port of the embedded server; 0 is any free one")
+	f.Int("replicas", 1, "copies of every stream")
+	f.String("gateway", "", "address of the connector gateway")
+	f.String("log-level", "", "debug, info, warn or error")
+	f.Bool("log-json", false, "log lines as JSON")
+	for flag, path := range map[string]string{"name": "worker.name", "dir": "embedded.dir", "host": "embedded.host",
+		"port": "embedded.port", "replicas": "store.replicas", "gateway": "tools.connectors.origin",
+		"log-level": "log.level", "log-json": "log.json"} {
+		config.Bind(f, flag, path)
+	}
+}
+
+// work runs a worker until a signal.
+func (a *app) work(ctx context.Context, s config.Settings) error {
+	if _, err := natsOptions(s.NATS); err != nil {
+		return err // before anything is started
+	}
+	log := a.logger(s.Log)
+	n, err := node.Start(ctx, s, log)
+	if err != nil {
+		return err
+	}
+	if url := n.URL(); url != "" {
+		log.Info("started a NATS server of its own", "url", url, "dir", s.Embedded.Dir)
+	}
+	<-ctx.Done()
+	log.Info("draining", "reason", context.Cause(ctx).Error())
+	// The signal has ended ctx; the drain has its own time.
+	return n.Drain(context.WithoutCancel(ctx))
+}

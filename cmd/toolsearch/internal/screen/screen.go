@@ -1,0 +1,95 @@
+package screen
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"golang.org/x/term"
+
+	"toolsearch/cmd/toolsearch/internal/table"
+)
+
+// Screen is a writer that knows whether people see it.
+type Screen struct {
+	w        io.Writer
+	terminal bool
+	color    bool
+	width    int
+}
+
+// New looks at where w leads. environ gives the environment as os.Environ does.
+func New(w io.Writer, environ func() []string) *Screen {
+	s := &Screen{w: w}
+	f, ok := w.(interface{ Fd() uintptr })
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return s
+	}
+	s.terminal = true
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		s.width = width
+	}
+	s.color = true
+	for _, e := range environ() {
+		name, value, _ := strings.Cut(e, "=")
+		if name == "NO_COLOR" && value != "" || name == "TERM" && value == "dumb" {
+			s.color = false
+		}
+	}
+	return s
+}
+
+// Terminal reports whether people see it as it comes.
+func (s *Screen) Terminal() bool { return s.terminal }
+
+// Width is the terminal's width in characters, 0 where there is none.
+func (s *Screen) Width() int { return s.width }
+
+// Write writes bytes as they are.
+func (s *Screen) Write(p []byte) (int, error) { return s.w.Write(p) }
+
+// Println prints as fmt.Println does. An error of the output is not told: there is nowhere left to tell it.
+func (s *Screen) Println(a ...any) { _, _ = fmt.Fprintln(s.w, a...) }
+
+// Printf prints as fmt.Printf does.
+func (s *Screen) Printf(format string, a ...any) { _, _ = fmt.Fprintf(s.w, format, a...) }
+
+// Table prints a table in the screen's width.
+func (s *Screen) Table(t *table.Table) error {
+	style := table.Style{Width: s.width}
+	if s.color {
+		style.Bold, style.Reset = bold, reset
+	}
+	return t.Write(s.w, style)
+}
+
+const (
+	bold   = "\x1b[1m"
+	dim    = "\x1b[2m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	red    = "\x1b[31m"
+	reset  = "\x1b[0m"
+)
+
+// Bold makes a text stand out where colours show.
+func (s *Screen) Bold(text string) string { return s.style(bold, text) }
+
+// Dim makes a text stand back.
+func (s *Screen) Dim(text string) string { return s.style(dim, text) }
+
+// Good, Warn and Bad colour a text by what it tells.
+func (s *Screen) Good(text string) string { return s.style(green, text) }
+
+// Warn colours what deserves a look.
+func (s *Screen) Warn(text string) string { return s.style(yellow, text) }
+
+// Bad colours a failure.
+func (s *Screen) Bad(text string) string { return s.style(red, text) }
+
+func (s *Screen) style(code, text string) string {
+	if !s.color {
+		return text
+	}
+	return code + text + reset
+}
