@@ -60,7 +60,10 @@ func (w *Worker) serve() (micro.Service, error) {
 }
 
 // schemas names the JSON Schemas of a verb's messages in its metadata.
-func schemas(subjects.Verb) map[string]string { return nil }
+func schemas(verb subjects.Verb) map[string]string {
+	request, reply := subjects.SchemasOf(verb)
+	return map[string]string{"request_schema": request, "response_schema": reply}
+}
 
 func (w *Worker) endpointStats(e *micro.Endpoint) any {
 	for _, ep := range w.endpoints {

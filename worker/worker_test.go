@@ -33,7 +33,8 @@ type bundle struct {
 	log *logBook
 }
 
-func setup(t testing.TB, o Options) *bundle {
+// setup starts a bus and a worker. prepare sees the worker before it starts.
+func setup(t testing.TB, o Options, prepare ...func(*Worker)) *bundle {
 	t.Helper()
 	bus, err := embedded.Start(embedded.Options{Port: embedded.InProcessOnly})
 	if err != nil {
@@ -43,12 +44,12 @@ func setup(t testing.TB, o Options) *bundle {
 	b := &bundle{t: t, bus: bus, log: &logBook{}}
 	b.nc = b.dial()
 	o.Logger = slog.New(b.log)
-	b.w = b.worker(o)
+	b.w = b.worker(o, prepare...)
 	return b
 }
 
 // worker starts one more worker on the bus.
-func (b *bundle) worker(o Options) *Worker {
+func (b *bundle) worker(o Options, prepare ...func(*Worker)) *Worker {
 	b.t.Helper()
 	nc, err := Connect(context.Background(), ConnectOptions{URLs: []string{""}, Extra: []nats.Option{b.bus.InProcess()}, Logger: o.Logger})
 	if err != nil {
@@ -57,6 +58,9 @@ func (b *bundle) worker(o Options) *Worker {
 	w, err := New(nc, o)
 	if err != nil {
 		b.t.Fatal(err)
+	}
+	for _, p := range prepare {
+		p(w)
 	}
 	if err := w.Start(context.Background()); err != nil {
 		b.t.Fatal(err)
@@ -68,6 +72,20 @@ func (b *bundle) worker(o Options) *Worker {
 	})
 	await(b.t, w.Ready(), "the worker to be ready")
 	return w
+}
+
+// handling puts a handler of the test in the place of a verb's own.
+func handling(verb subjects.Verb, h handler) func(*Worker) {
+	return func(w *Worker) { w.endpoint(verb).handler = h }
+}
+
+func (w *Worker) endpoint(verb subjects.Verb) *endpoint {
+	for _, e := range w.endpoints {
+		if e.verb == verb {
+			return e
+		}
+	}
+	return nil
 }
 
 func (b *bundle) dial(opts ...nats.Option) *nats.Conn {

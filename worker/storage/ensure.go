@@ -123,6 +123,7 @@ var declared = []struct {
 	{"storage", func(c *jetstream.StreamConfig) any { return &c.Storage }, nil},
 	{"num_replicas", func(c *jetstream.StreamConfig) any { return &c.Replicas }, 0},
 	{"max_age", func(c *jetstream.StreamConfig) any { return &c.MaxAge }, nil},
+	{"max_msgs", func(c *jetstream.StreamConfig) any { return &c.MaxMsgs }, int64(0)},
 	{"max_msgs_per_subject", func(c *jetstream.StreamConfig) any { return &c.MaxMsgsPerSubject }, int64(0)},
 	{"duplicate_window", func(c *jetstream.StreamConfig) any { return &c.Duplicates }, time.Duration(0)},
 	{"discard", func(c *jetstream.StreamConfig) any { return &c.Discard }, nil},

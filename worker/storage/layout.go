@@ -126,7 +126,7 @@ func (l Layout) Name(base string) string {
 func (l Layout) Streams() []jetstream.StreamConfig {
 	l = l.WithDefaults()
 	catalogs, scopes := l.CatalogBucket(), l.ScopeBucket()
-	return []jetstream.StreamConfig{
+	streams := []jetstream.StreamConfig{
 		{
 			// An object store, readable as one by any client.
 			Name:        "OBJ_" + catalogs,
@@ -156,4 +156,5 @@ func (l Layout) Streams() []jetstream.StreamConfig {
 			AllowDirect:       true,
 		},
 	}
+	return append(streams, CallStreams(l)...)
 }

@@ -236,7 +236,7 @@ func TestCatalogDamaged(t *testing.T) {
 		if took := time.Since(began); took > 2*time.Second {
 			t.Fatalf("a catalog without its chunks took %v", took)
 		}
-		put()
+		healed()
 	})
 }
 
