@@ -129,6 +129,9 @@ func (a *Acceptor) spill(ctx context.Context, job *Job) error {
 		return nil
 	}
 	ref, err := a.Bodies.Put(ctx, job.Key.Tenant, body)
+	if errors.Is(err, ErrTooLarge) {
+		return subjects.Errorf(subjects.CodeTooLarge, "arguments of %d bytes are more than the body store takes", len(body))
+	}
 	if err != nil {
 		return unavailable("the call's arguments could not be stored", err)
 	}

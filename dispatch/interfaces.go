@@ -13,6 +13,8 @@ import (
 var (
 	// ErrNotFound is a record, a body or a dead job that is not there.
 	ErrNotFound = errors.New("dispatch: not found")
+	// ErrTooLarge is a body or an event over what the store or the bus takes at all; trying again would not help.
+	ErrTooLarge = errors.New("dispatch: too large to be stored")
 	// ErrQueueFull is a job that was certainly not stored, because the queue holds as many as it may.
 	ErrQueueFull = errors.New("dispatch: the queue of calls is full")
 	// ErrLost is a record that another runner has written since; whoever gets it stops, sends and publishes nothing more.
@@ -91,6 +93,12 @@ type Hooks interface {
 	Post(ctx context.Context, k CallKey, event []byte, t Trace) error
 }
 
+// Line keeps calls apart that must not run side by side.
+type Line interface {
+	// Enter waits for the one place at a host, as long as ctx allows. leave must be called, once.
+	Enter(ctx context.Context, tenant, host string) (leave func(), err error)
+}
+
 // Sender sends one entry to what runs it, with its retries. It returns no Go error: the outcome says all.
 type Sender interface {
 	Send(ctx context.Context, s Sending) Sent
@@ -102,10 +110,9 @@ type Sending struct {
 	Index     int
 	Name      string
 	Arguments json.RawMessage
-	// Host and Parallel are those of [Payload].
-	Host     string
-	Parallel bool
-	Surface  subjects.Surface
+	// Host is the tool host that runs it; empty for connectors.
+	Host    string
+	Surface subjects.Surface
 	// IdempotencyKey is the entry's key for a slug (for a host: the tool's name).
 	IdempotencyKey func(slug string) string
 	// Repeat says that an earlier attempt, by any runner, may have arrived: a 409 is then OUTCOME_UNKNOWN.

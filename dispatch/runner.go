@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,9 +38,8 @@ type Runner struct {
 	// Connectors and Hosts send an entry: to the gateway, or to a tool host on the bus.
 	Connectors Sender
 	Hosts      Sender
-	// Check validates arguments that a policy hook rewrote, against the schema of a hosted tool, and returns what is
-	// wrong or "". Nil: only that they are an object.
-	Check func(name string, parameters, arguments json.RawMessage) string
+	// Line is where calls wait whose host does not allow them side by side.
+	Line Line
 
 	// AckWait is how long the queue waits for a sign of life; a third of it is the heartbeat. 0: no heartbeat.
 	AckWait time.Duration
@@ -439,7 +437,57 @@ func (r *run) begin(ctx context.Context, i int) error {
 			}
 		}
 	}
+	leave, settled, err := r.enterLine(ctx, i)
+	if settled || err != nil {
+		return err
+	}
+	defer leave()
 	return r.start(ctx, i, arguments)
+}
+
+// enterLine waits for the one place at a host that does not allow calls side by side, before the entry counts as
+// started. settled is true where a stop or the deadline came first.
+func (r *run) enterLine(ctx context.Context, i int) (leave func(), settled bool, err error) {
+	if r.payload.Host == "" || r.payload.Parallel {
+		return func() {}, false, nil
+	}
+	waiting, cancel := r.whileWanted(ctx)
+	defer cancel()
+	leave, err = r.Line.Enter(waiting, r.key.Tenant, r.payload.Host)
+	if err != nil {
+		if settled, berr := r.mayBegin(ctx, i); settled || berr != nil {
+			return nil, settled, berr
+		}
+		return nil, false, &returned{delay: returnDelay, why: "no place in line: " + err.Error()}
+	}
+	if settled, err := r.mayBegin(ctx, i); settled || err != nil {
+		leave()
+		return nil, settled, err
+	}
+	return leave, false, nil
+}
+
+// whileWanted ends when a stop, the deadline or a drain makes it pointless to wait for leave to send.
+func (r *run) whileWanted(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	if d := r.payload.Deadline; !d.IsZero() {
+		ctx, cancel = withTimeout(ctx, cancel, d.Sub(r.Now()))
+	}
+	go func() {
+		select {
+		case <-r.follow.Stopped():
+		case <-r.drain:
+		case <-ctx.Done():
+		}
+		cancel()
+	}()
+	return ctx, cancel
+}
+
+// withTimeout is context.WithTimeout whose cancel cancels the parent too.
+func withTimeout(parent context.Context, cancel context.CancelFunc, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, inner := context.WithTimeout(parent, d)
+	return ctx, func() { inner(); cancel() }
 }
 
 // start marks an entry started, makes sure that no stop came before the mark, and sends.
@@ -493,6 +541,11 @@ func (r *run) resume(ctx context.Context, i int) error {
 		r.dirty = true
 		return &returned{delay: returnDelay, why: "the watch has not come to the pickup: " + err.Error()}
 	}
+	leave, err := r.lineAgain(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	if isClosed(r.follow.Stopped()) {
 		e.Runs--
 		return r.settle(ctx, i, CauseLose, entryError(subjects.EntryOutcomeUnknown, textUnknown))
@@ -507,6 +560,23 @@ func (r *run) resume(ctx context.Context, i int) error {
 	return r.send(ctx, i, arguments, true)
 }
 
+// lineAgain is enterLine for an entry that has started already: only a stop keeps it from being sent, and a drain.
+func (r *run) lineAgain(ctx context.Context) (leave func(), err error) {
+	if r.payload.Host == "" || r.payload.Parallel {
+		return func() {}, nil
+	}
+	waiting, cancel := r.whileWanted(ctx)
+	defer cancel()
+	leave, err = r.Line.Enter(waiting, r.key.Tenant, r.payload.Host)
+	switch {
+	case err == nil:
+		return leave, nil
+	case isClosed(r.follow.Stopped()):
+		return func() {}, nil
+	}
+	return nil, &returned{why: "no place in line: " + err.Error()}
+}
+
 // passed waits until the watch has come to the write that stands.
 func (r *run) passed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.WatchWait)
@@ -518,8 +588,7 @@ func (r *run) passed(ctx context.Context) error {
 func (r *run) send(ctx context.Context, i int, arguments json.RawMessage, repeat bool) error {
 	e := &r.rec.Entries[i]
 	sent := r.safeSend(ctx, Sending{
-		Key: r.key, Index: i, Name: e.Name, Arguments: arguments, Host: r.payload.Host, Parallel: r.payload.Parallel,
-		Surface:        r.payload.Surface,
+		Key: r.key, Index: i, Name: e.Name, Arguments: arguments, Host: r.payload.Host, Surface: r.payload.Surface,
 		IdempotencyKey: func(slug string) string { return IdempotencyKey(r.rec.Nonce, i, slug) },
 		Repeat:         repeat, Stop: r.follow.Stopped(), Bound: r.EntryBound, Deadline: r.payload.Deadline, Trace: r.d.Trace})
 	if ctx.Err() != nil && sent.Outcome != subjects.OutcomeOK {
@@ -594,22 +663,10 @@ func (r *run) ask(ctx context.Context, i int, arguments json.RawMessage) (rewrit
 	if timeout <= 0 {
 		timeout = DefaultHookTimeout
 	}
-	waiting, cancel := context.WithTimeout(ctx, timeout)
+	wanted, cancel := r.whileWanted(ctx)
 	defer cancel()
-	if !r.payload.Deadline.IsZero() {
-		waiting, cancel = context.WithTimeout(waiting, r.payload.Deadline.Sub(r.Now()))
-		defer cancel()
-	}
-	ended := make(chan struct{})
-	defer close(ended)
-	go func() {
-		select {
-		case <-r.follow.Stopped():
-		case <-r.drain:
-		case <-ended:
-		}
-		cancel()
-	}()
+	waiting, cancelTimeout := context.WithTimeout(wanted, timeout)
+	defer cancelTimeout()
 	reply, err := r.Hooks.Pre(waiting, r.key, &subjects.HookRequest{CallID: r.key.Call, Index: i, Name: r.rec.Entries[i].Name,
 		Arguments: arguments, Toolset: r.payload.Toolset, Surface: r.payload.Surface}, r.d.Trace)
 	if err != nil {
@@ -624,11 +681,13 @@ func (r *run) ask(ctx context.Context, i int, arguments json.RawMessage) (rewrit
 	case subjects.DecisionAllow:
 		return nil, false, nil
 	case subjects.DecisionRewrite:
-		if why := r.checkRewrite(i, reply.Arguments); why != "" {
+		// The tool's own schema decides, as it did for the model's arguments; a connector's is the gateway's to check.
+		checked, err := Validate(r.rec.Entries[i].Name, r.payload.Parameters, reply.Arguments)
+		if err != nil {
 			r.log.WarnContext(ctx, "a session's policy rewrote arguments so that they do not fit", "call", r.key.String(), "index", i)
-			return nil, true, r.settle(ctx, i, CauseRefuse, entryError(subjects.EntryDenied, textBadRewrite+" "+why))
+			return nil, true, r.settle(ctx, i, CauseRefuse, entryError(subjects.EntryDenied, textBadRewrite+" "+err.Error()))
 		}
-		return bytes.Clone(reply.Arguments), false, nil
+		return checked.Arguments, false, nil
 	case subjects.DecisionDeny:
 		return nil, true, r.deny(ctx, i, reply.Reason)
 	}
@@ -641,17 +700,6 @@ func (r *run) deny(ctx context.Context, i int, reason string) error {
 		text += " " + reason
 	}
 	return r.settle(ctx, i, CauseRefuse, entryError(subjects.EntryDenied, text))
-}
-
-func (r *run) checkRewrite(i int, arguments json.RawMessage) string {
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(arguments, &object); err != nil || object == nil {
-		return "They are not a JSON object."
-	}
-	if r.Check == nil || r.payload.Host == "" {
-		return ""
-	}
-	return r.Check(r.rec.Entries[i].Name, r.payload.Parameters, arguments)
 }
 
 // handBack leaves the record for another runner; the job is given to it by end. The count of takeovers stays as it is:

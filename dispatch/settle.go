@@ -19,6 +19,8 @@ const (
 	textAbandoned   = "Given up before this call was made, after repeated failures of the service; it was not sent."
 	textUnknown     = "This call may have been sent and what became of it is not known. Check its effect before making it again."
 	textNoJSON      = "The tool answered with something that is not JSON."
+	textTooLarge    = "This call was made, but its result of %d bytes is too large to be kept. Ask the tool for less."
+	textElsewhere   = "(too large for an event; the call's reply has it)"
 	textGone        = "This call has settled, but its result can no longer be read."
 	textNoArguments = "Its arguments can no longer be read; it was not sent."
 	textBadRewrite  = "Policy replaced the arguments with ones that do not fit the tool; it was not sent."
@@ -42,10 +44,17 @@ func (r *run) settle(ctx context.Context, i int, c Cause, out EntryOutcome) erro
 	var ref *BodyRef
 	if len(body) > r.inline() {
 		put, err := r.put(ctx, body)
-		if err != nil {
+		switch {
+		case err == nil:
+			ref = &put
+		case errors.Is(err, ErrTooLarge):
+			out = entryError(subjects.EntryProviderError, fmt.Sprintf(textTooLarge, len(body)))
+			if c == CauseSucceed {
+				c = CauseFail
+			}
+		default:
 			return err
 		}
-		ref = &put
 	}
 	if err := r.rec.move(i, c); err != nil {
 		return err
@@ -72,8 +81,8 @@ func (r *run) put(ctx context.Context, body []byte) (BodyRef, error) {
 	pause := newPause()
 	for {
 		ref, err := r.Bodies.Put(ctx, r.key.Tenant, body)
-		if err == nil {
-			return ref, nil
+		if err == nil || errors.Is(err, ErrTooLarge) {
+			return ref, err
 		}
 		if err := pause.wait(ctx, err); err != nil {
 			return BodyRef{}, err
@@ -203,11 +212,12 @@ func (r *run) publishEntry(ctx context.Context, i int) error {
 	}
 	ev := subjects.EntryEvent{Event: subjects.EventEntry, CallID: r.key.Call, EntryResult: out.result(i, e.Name),
 		Outcome: e.State.Outcome(), Attempts: e.Attempts, StartedAt: e.StartedAt, FinishedAt: *e.FinishedAt, Generation: r.rec.Generation}
-	body, err := subjects.Marshal(ev)
-	if err != nil {
-		return fmt.Errorf("dispatch: event: %w", err)
+	body, err := r.publishEvent(ctx, i, &ev)
+	if errors.Is(err, ErrTooLarge) {
+		ev.Response = subjects.AppendString(nil, textElsewhere)
+		body, err = r.publishEvent(ctx, i, &ev)
 	}
-	if err := r.publish(ctx, r.eventID(strconv.Itoa(i)), body); err != nil {
+	if err != nil {
 		return err
 	}
 	if r.payload != nil && r.payload.Hooks.Post {
@@ -218,11 +228,32 @@ func (r *run) publishEntry(ctx context.Context, i int) error {
 	return nil
 }
 
+func (r *run) publishEvent(ctx context.Context, i int, ev *subjects.EntryEvent) ([]byte, error) {
+	body, err := subjects.Marshal(ev)
+	if err != nil {
+		return nil, fmt.Errorf("dispatch: event: %w", err)
+	}
+	return body, r.publish(ctx, r.eventID(strconv.Itoa(i)), body)
+}
+
 func (r *run) summarise(ctx context.Context) error {
 	batch, err := r.batch(ctx)
 	if err != nil {
 		return err
 	}
+	err = r.publishSummary(ctx, batch)
+	if !errors.Is(err, ErrTooLarge) {
+		return err
+	}
+	for i := range batch.Results {
+		if len(batch.Results[i].Response) > DefaultInline {
+			batch.Results[i].Response = subjects.AppendString(nil, textElsewhere)
+		}
+	}
+	return r.publishSummary(ctx, batch)
+}
+
+func (r *run) publishSummary(ctx context.Context, batch *subjects.BatchReply) error {
 	body, err := subjects.Marshal(subjects.SummaryEvent{Event: subjects.EventSummary, CallID: r.key.Call, BatchReply: *batch, Generation: r.rec.Generation})
 	if err != nil {
 		return fmt.Errorf("dispatch: summary: %w", err)
@@ -247,8 +278,8 @@ func (r *run) publish(ctx context.Context, id string, body []byte) error {
 	pause := newPause()
 	for {
 		err := r.Events.Publish(ctx, r.key, id, body, r.d.Trace)
-		if err == nil {
-			return nil
+		if err == nil || errors.Is(err, ErrTooLarge) {
+			return err
 		}
 		if err := pause.wait(ctx, err); err != nil {
 			return err

@@ -1,0 +1,37 @@
+package durable
+
+import (
+	"context"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/nats-io/nats.go"
+
+	"toolsearch/dispatch"
+	"toolsearch/subjects"
+	"toolsearch/worker/storage"
+)
+
+// events publishes what settles into the result stream.
+type events struct {
+	js     jetstream.JetStream
+	layout storage.Layout
+	store  *subjects.Bodies
+}
+
+var _ dispatch.Events = (*events)(nil)
+
+func (e *events) Publish(ctx context.Context, k dispatch.CallKey, id string, body []byte, t dispatch.Trace) error {
+	ctx, cancel := context.WithTimeout(ctx, apiWait)
+	defer cancel()
+	h := traceHeader(t)
+	h[subjects.HeaderCall] = []string{k.Call}
+	h[jetstream.MsgIDHeader] = []string{id}
+	data, err := e.store.Pack(ctx, k.Tenant, h, body)
+	if err != nil {
+		return tooLarge(err)
+	}
+	_, err = e.js.PublishMsg(ctx, &nats.Msg{Subject: e.layout.Root.Result(k.Tenant, k.Session, k.Call), Header: h, Data: data},
+		jetstream.WithExpectStream(e.layout.ResultsStream()))
+	return err
+}

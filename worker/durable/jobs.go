@@ -1,0 +1,323 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"toolsearch/dispatch"
+	"toolsearch/subjects"
+	"toolsearch/worker/storage"
+)
+
+const (
+	// consumerIdle is after how long without a worker's question the server forgets a tenant's consumer. Its jobs stay
+	// in the stream, and whoever sees them there makes it again.
+	consumerIdle = 24 * time.Hour
+	// consumerTrust is how long a worker believes that a consumer it made is still there.
+	consumerTrust = time.Hour
+	// errMaximumMessages is the server's code for a stream that holds as many messages as it may.
+	errMaximumMessages = 10077
+)
+
+// jobs is the work queue with one durable consumer for each tenant, so that tenants take turns.
+type jobs struct {
+	*stream
+	layout      storage.Layout
+	ackWait     time.Duration
+	tenantSlots int
+	log         *slog.Logger
+
+	mu      sync.Mutex
+	tenants map[string]*tenantJobs
+	ring    []string      // the tenants, in the order in which they are asked
+	turn    int           // who is asked next
+	woken   chan struct{} // holds one token while a tenant may have jobs
+}
+
+// tenantJobs is what a worker knows of one tenant's jobs.
+type tenantJobs struct {
+	ready    bool // there may be jobs to take
+	looks    int  // how often to look again, although there was nothing
+	consumer jetstream.Consumer
+	made     time.Time
+}
+
+var _ dispatch.Jobs = (*jobs)(nil)
+
+func newJobs(s *stream, l storage.Layout, o Options) *jobs {
+	return &jobs{stream: s, layout: l, ackWait: o.AckWait, tenantSlots: o.TenantSlots, log: o.Logger,
+		tenants: map[string]*tenantJobs{}, woken: make(chan struct{}, 1)}
+}
+
+// Publish makes sure that the tenant has its consumer before it stores the job, so that nothing waits unseen.
+func (j *jobs) Publish(ctx context.Context, k dispatch.CallKey, id string, job []byte, t dispatch.Trace) error {
+	ctx, cancel := context.WithTimeout(ctx, apiWait)
+	defer cancel()
+	if _, err := j.consumer(ctx, k.Tenant); err != nil {
+		return err
+	}
+	m := &nats.Msg{Subject: j.layout.Root.Job(k.Tenant, k.Session), Header: traceHeader(t), Data: job}
+	_, err := j.js.PublishMsg(ctx, m, jetstream.WithMsgID(id), jetstream.WithExpectStream(j.name))
+	var api *jetstream.APIError
+	if errors.As(err, &api) && api.ErrorCode == errMaximumMessages {
+		return fmt.Errorf("%w: %w", dispatch.ErrQueueFull, err)
+	}
+	if err == nil {
+		j.wake(k.Tenant) // now it is stored for certain
+	}
+	return err
+}
+
+func (j *jobs) Exists(ctx context.Context, seq uint64) (bool, error) {
+	m, err := j.at(ctx, seq)
+	return m != nil, err
+}
+
+// consumer is the tenant's consumer, made if this worker has not made it lately. Its MaxAckPending is the bound of the
+// tenant over all workers. Deliveries have no bound: a message that had used up its own would stay in the stream,
+// invisible to all.
+func (j *jobs) consumer(ctx context.Context, tenant string) (jetstream.Consumer, error) {
+	j.mu.Lock()
+	t := j.tenant(tenant)
+	c := t.consumer
+	fresh := time.Since(t.made) < consumerTrust
+	j.mu.Unlock()
+	if c != nil && fresh {
+		return c, nil
+	}
+	c, err := j.js.CreateOrUpdateConsumer(ctx, j.name, jetstream.ConsumerConfig{
+		Durable:           "tenant-" + tenant,
+		FilterSubject:     j.layout.Root.TenantJobs(tenant),
+		AckPolicy:         jetstream.AckExplicitPolicy,
+		AckWait:           j.ackWait,
+		MaxDeliver:        -1,
+		MaxAckPending:     j.tenantSlots,
+		InactiveThreshold: consumerIdle,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("durable: consumer of tenant %s: %w", tenant, err)
+	}
+	j.mu.Lock()
+	t.consumer, t.made = c, time.Now()
+	j.mu.Unlock()
+	return c, nil
+}
+
+// tenant is what is known of a tenant. j.mu is held.
+func (j *jobs) tenant(name string) *tenantJobs {
+	t := j.tenants[name]
+	if t == nil {
+		t = &tenantJobs{}
+		j.tenants[name] = t
+		j.ring = append(j.ring, name)
+	}
+	return t
+}
+
+// wake says that a tenant may have jobs to take.
+func (j *jobs) wake(tenant string) { j.wakeFor(tenant, 0) }
+
+// looksAgain are the pauses after which a tenant is asked again whose job was announced and is not there yet: a plain
+// subscription hears of a job before the stream has stored it.
+var looksAgain = [...]time.Duration{50 * time.Millisecond, 10 * time.Millisecond, 2 * time.Millisecond}
+
+// announced says that a tenant's job is about to be stored.
+func (j *jobs) announced(tenant string) { j.wakeFor(tenant, len(looksAgain)) }
+
+func (j *jobs) wakeFor(tenant string, looks int) {
+	j.mu.Lock()
+	t := j.tenant(tenant)
+	t.ready, t.looks = true, max(t.looks, looks)
+	j.mu.Unlock()
+	signal(j.woken)
+}
+
+// empty takes note that a tenant had no job to take.
+func (j *jobs) empty(tenant string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	t := j.tenant(tenant)
+	if t.looks == 0 {
+		return
+	}
+	t.looks--
+	time.AfterFunc(looksAgain[t.looks], func() { j.wake(tenant) })
+}
+
+// choose is the next tenant in turn that may have jobs. It counts as having none until that is seen otherwise, so that
+// a wake-up that comes during the question is not lost.
+func (j *jobs) choose() (string, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for range j.ring {
+		name := j.ring[j.turn%len(j.ring)]
+		j.turn = (j.turn + 1) % len(j.ring)
+		if t := j.tenants[name]; t.ready {
+			t.ready = false
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// next waits for a job and takes it. Whoever calls it has a place to run it. It ends with ctx.
+func (j *jobs) next(ctx context.Context) (jetstream.Msg, string, error) {
+	for {
+		tenant, ok := j.choose()
+		if !ok {
+			select {
+			case <-j.woken:
+			case <-ctx.Done():
+				return nil, "", context.Cause(ctx)
+			}
+			continue
+		}
+		m, err := j.fetch(ctx, tenant)
+		switch {
+		case ctx.Err() != nil:
+			if m != nil {
+				_ = m.Nak()
+			}
+			return nil, "", context.Cause(ctx)
+		case err != nil:
+			j.log.DebugContext(ctx, "a tenant's jobs cannot be taken now", "tenant", tenant, "error", err)
+		case m != nil:
+			j.wake(tenant) // there may be more
+			return m, tenant, nil
+		default:
+			j.empty(tenant)
+		}
+	}
+}
+
+// fetch asks for one job of a tenant; nil if there is none to take.
+func (j *jobs) fetch(ctx context.Context, tenant string) (jetstream.Msg, error) {
+	c, err := j.consumer(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	batch, err := c.FetchNoWait(1)
+	if err != nil {
+		return nil, err
+	}
+	if m := <-batch.Messages(); m != nil {
+		return m, nil
+	}
+	err = batch.Error()
+	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound) {
+		// The consumer is gone; the next round makes it again.
+		j.mu.Lock()
+		j.tenant(tenant).made = time.Time{}
+		j.mu.Unlock()
+	}
+	return nil, err
+}
+
+// sweep looks once for jobs of which no wake-up told: published while this worker was away, handed back, left by a
+// dead one, or of a tenant whose consumer is gone.
+func (j *jobs) sweep(ctx context.Context) error {
+	info, err := j.info(ctx)
+	if err != nil {
+		return err
+	}
+	waiting := map[string]struct{}{}
+	if info.State.Msgs > 0 {
+		info, err := j.info(ctx, jetstream.WithSubjectFilter(j.layout.Root.Jobs()))
+		if err != nil {
+			return err
+		}
+		for subject := range info.State.Subjects {
+			if a, err := j.layout.Root.Parse(subject); err == nil && a.Family == subjects.FamilyJob {
+				waiting[a.Tenant] = struct{}{}
+			}
+		}
+	}
+	j.forget(waiting)
+	for tenant := range waiting {
+		j.wake(tenant)
+	}
+	return nil
+}
+
+// forget drops the tenants of which nothing waits and that were not served lately, so that what is kept is bounded.
+func (j *jobs) forget(waiting map[string]struct{}) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	kept := j.ring[:0]
+	for _, name := range j.ring {
+		_, wanted := waiting[name]
+		if t := j.tenants[name]; wanted || t.ready || time.Since(t.made) < consumerTrust {
+			kept = append(kept, name)
+			continue
+		}
+		delete(j.tenants, name)
+	}
+	clear(j.ring[len(kept):])
+	j.ring = kept
+	if j.turn >= len(kept) {
+		j.turn = 0
+	}
+}
+
+// receipt is the queue's side of a delivery.
+type receipt struct{ m jetstream.Msg }
+
+var _ dispatch.Receipt = receipt{}
+
+func (r receipt) Working() error { return r.m.InProgress() }
+
+func (r receipt) Done(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, apiWait)
+	defer cancel()
+	return r.m.DoubleAck(ctx)
+}
+
+func (r receipt) Return(delay time.Duration) error {
+	if delay <= 0 {
+		return r.m.Nak()
+	}
+	return r.m.NakWithDelay(delay)
+}
+
+// delivery is a message of the queue as a runner takes it.
+func delivery(m jetstream.Msg) (dispatch.Delivery, error) {
+	meta, err := m.Metadata()
+	if err != nil {
+		return dispatch.Delivery{}, fmt.Errorf("durable: no message of the queue: %w", err)
+	}
+	return dispatch.Delivery{Data: m.Data(), Sequence: meta.Sequence.Stream, First: meta.NumDelivered == 1,
+		Trace: traceOf(m.Headers()), Receipt: receipt{m}}, nil
+}
+
+func traceHeader(t dispatch.Trace) nats.Header {
+	h := nats.Header{}
+	if t.Parent != "" {
+		h[subjects.HeaderTraceParent] = []string{t.Parent}
+	}
+	if t.State != "" {
+		h[subjects.HeaderTraceState] = []string{t.State}
+	}
+	return h
+}
+
+func traceOf(h nats.Header) dispatch.Trace {
+	var t dispatch.Trace
+	for k, v := range h {
+		switch {
+		case len(v) == 0:
+		case strings.EqualFold(k, subjects.HeaderTraceParent):
+			t.Parent = v[0]
+		case strings.EqualFold(k, subjects.HeaderTraceState):
+			t.State = v[0]
+		}
+	}
+	return t
+}
