@@ -66,7 +66,8 @@ func (s *Scope) endingIn(name, folded string) []string {
 	if name == "" {
 		return nil
 	}
-	exact := s.named(s.deferred, func(full string) bool { return strings.HasSuffix(full, "__"+name) })
+	suffix := "__" + name
+	exact := s.named(s.deferred, func(full string) bool { return strings.HasSuffix(full, suffix) })
 	if len(exact) > 0 {
 		return exact
 	}

@@ -141,26 +141,20 @@ func (a *searchAnswer) availableSources() []subjects.AvailableSource {
 func (s *Scope) availableSources() []subjects.AvailableSource {
 	counts := map[string]*int{}
 	var sources []subjects.AvailableSource
-	label, run := "", 0
-	add := func() {
-		if run == 0 {
-			return
-		}
-		if counts[label] == nil {
-			counts[label] = new(int)
-			sources = append(sources, subjects.AvailableSource{Name: label, ToolCount: counts[label]})
-		}
-		*counts[label] += run
-		run = 0
-	}
+	toolset, run := "", (*int)(nil)
 	for i := range s.deferred.All() {
-		if l := s.catalog.tools[i].Label(); l != label {
-			add()
-			label = l
+		t := &s.catalog.tools[i]
+		// Toolsets mostly stand together, so most tools need no look at the map.
+		if run == nil || t.Toolset != toolset || toolset == "" {
+			label := t.Label()
+			if toolset, run = t.Toolset, counts[label]; run == nil {
+				run = new(int)
+				counts[label] = run
+				sources = append(sources, subjects.AvailableSource{Name: label, ToolCount: run})
+			}
 		}
-		run++
+		*run++
 	}
-	add()
 	for _, u := range s.unavailable {
 		if counts[u.Name] == nil {
 			sources = append(sources, subjects.AvailableSource{Name: u.Name, ToolCount: u.ToolCount, Unavailable: u.Reason})

@@ -312,34 +312,36 @@ func FuzzParseSearch(f *testing.F) {
 func TestSearchStaysInScope(t *testing.T) {
 	t.Parallel()
 	all := catalogtest.Generated(400)
+	whole := buildTest(t, all)
+	alone := map[int]*Catalog{} // by which of the four toolsets are granted
 	words := strings.Fields("list invoice create issue calendar message by identifier kindba search ticket server-2 filter")
-	rapid.Check(t, func(t *rapid.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		mask := rapid.IntRange(0, 15).Draw(rt, "granted")
 		var granted []catalogtest.Element
 		toolsets := []string{}
 		for i := range 4 {
-			if rapid.Bool().Draw(t, "granted") {
+			if mask>>i&1 != 0 {
 				toolsets = append(toolsets, fmt.Sprintf("server-%d", i))
 				granted = append(granted, all[i*100:(i+1)*100]...)
 			}
 		}
-		scopeOver := func(tools []catalogtest.Element, req *subjects.AssembleRequest) *Scope {
-			c, err := Build(catalogtest.Array(tools), Limits{})
-			if err != nil {
-				t.Fatal(err)
-			}
+		if alone[mask] == nil {
+			alone[mask] = buildTest(t, granted)
+		}
+		q := &SearchQuery{
+			Queries: []string{strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 1, 6).Draw(rt, "words"), " ")},
+			Limit:   rapid.IntRange(1, 25).Draw(rt, "limit"),
+		}
+		answer := func(c *Catalog, req *subjects.AssembleRequest) string {
 			s, err := NewScope(c, testOwner, req, DefaultConfig(), nil, nil)
 			if err != nil {
-				t.Fatal(err)
+				rt.Fatal(err)
 			}
-			return s
+			return string(s.Search(q, nil).AppendModel(nil))
 		}
-		part := scopeOver(all, &subjects.AssembleRequest{EnabledToolsets: &toolsets})
-		alone := scopeOver(granted, &subjects.AssembleRequest{})
-		query := strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 1, 6).Draw(t, "words"), " ")
-		q := &SearchQuery{Queries: []string{query}, Limit: rapid.IntRange(1, 25).Draw(t, "limit")}
-		got, want := part.Search(q, nil).AppendModel(nil), alone.Search(q, nil).AppendModel(nil)
-		if string(got) != string(want) {
-			t.Fatalf("%q in the scope gave\n%s\nand alone\n%s", query, got, want)
+		got := answer(whole, &subjects.AssembleRequest{EnabledToolsets: &toolsets})
+		if want := answer(alone[mask], &subjects.AssembleRequest{}); got != want {
+			rt.Fatalf("%q in the scope gave\n%s\nand alone\n%s", q.Queries, got, want)
 		}
 	})
 }
