@@ -104,7 +104,7 @@ func (w *Worker) newShelf() (*shelf, error) {
 		layout: w.opts.Layout, limits: w.opts.Limits, recheck: w.opts.Recheck, log: w.log,
 		fill:     &filler{base: w.base, log: w.log, bound: 4 * w.opts.Concurrency},
 		building: semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0))),
-		ledger:   newLedger(),
+		ledger:   newLedger(func() uint64 { return w.nc.Stats().Reconnects }),
 	}
 	s.open(w.opts.CacheBytes)
 	var err error
@@ -163,7 +163,6 @@ func (w *Worker) follow(ctx context.Context, changes <-chan nats.Status) {
 			if !ok || s == nats.CLOSED {
 				return
 			}
-			w.shelf.ledger.clear() // the server may be another, with other streams
 			pause.Reset()
 			retry.Reset(0)
 		case <-retry.C:

@@ -217,19 +217,26 @@ func (l *logBook) Handle(_ context.Context, r slog.Record) error {
 
 // seen returns a channel that is closed once a line with this text was logged, also if it was before.
 func (l *logBook) seen(text string) <-chan struct{} {
+	later := l.next(text)
+	if l.has(text) {
+		done := make(chan struct{})
+		close(done)
+		return done
+	}
+	return later
+}
+
+// next is closed once another line with this text is logged.
+func (l *logBook) next(text string) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	done := make(chan struct{})
 	var once sync.Once
-	look := func(line string) {
+	l.hooks = append(l.hooks, func(line string) {
 		if strings.Contains(line, text) {
 			once.Do(func() { close(done) })
 		}
-	}
-	for _, line := range l.lines {
-		look(line)
-	}
-	l.hooks = append(l.hooks, look)
+	})
 	return done
 }
 
