@@ -129,9 +129,12 @@ type Sending struct {
 // Sent is what came of a [Sending].
 type Sent struct {
 	EntryOutcome
-	// Outcome is ok, error or unknown.
-	Outcome  subjects.Outcome
+	// Outcome is ok, error or unknown; or interrupted, for an entry that was certainly not sent because a stop came first.
+	Outcome subjects.Outcome
+	// Attempts is how often it was sent.
 	Attempts int
+	// Cut says that ctx was cancelled before the outcome was final. Nothing settles: another runner goes on under the same key.
+	Cut bool
 }
 
 // Trace is the W3C trace context that a message follows from; it is carried along and not read.

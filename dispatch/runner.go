@@ -591,20 +591,24 @@ func (r *run) send(ctx context.Context, i int, arguments json.RawMessage, repeat
 		Key: r.key, Index: i, Name: e.Name, Arguments: arguments, Host: r.payload.Host, Surface: r.payload.Surface,
 		IdempotencyKey: func(slug string) string { return IdempotencyKey(r.rec.Nonce, i, slug) },
 		Repeat:         repeat, Stop: r.follow.Stopped(), Bound: r.EntryBound, Deadline: r.payload.Deadline, Trace: r.d.Trace})
-	if ctx.Err() != nil && sent.Outcome != subjects.OutcomeOK {
-		// The attempt may have been cut; the mark stays, and the successor sends again under the same key.
+	if sent.Cut {
+		// The mark stays, and the successor sends again under the same key.
 		return fmt.Errorf("%w while an entry was on its way", context.Cause(ctx))
 	}
-	e.Attempts = e.Runs - 1 + max(1, sent.Attempts)
+	cause := CauseLose
 	switch {
+	case sent.Outcome == subjects.OutcomeInterrupted && sent.Attempts == 0 && !repeat:
+		e.StartedAt, e.Runs = nil, 0
+		return r.settle(ctx, i, CauseStop, entryError(subjects.EntryInterrupted, textInterrupted))
 	case sent.Outcome == subjects.OutcomeOK && sent.Error == nil:
-		return r.settle(ctx, i, CauseSucceed, sent.EntryOutcome)
+		cause = CauseSucceed
 	case sent.Outcome == subjects.OutcomeError && sent.Error != nil:
-		return r.settle(ctx, i, CauseFail, sent.EntryOutcome)
-	case sent.Error == nil:
+		cause = CauseFail
+	case sent.Error == nil || sent.Outcome != subjects.OutcomeUnknown:
 		sent.EntryOutcome = entryError(subjects.EntryOutcomeUnknown, textUnknown)
 	}
-	return r.settle(ctx, i, CauseLose, sent.EntryOutcome)
+	e.Attempts = e.Runs - 1 + sent.Attempts
+	return r.settle(ctx, i, cause, sent.EntryOutcome)
 }
 
 // safeSend keeps a fault of a sender to its entry.

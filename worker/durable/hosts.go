@@ -45,17 +45,21 @@ var _ dispatch.Sender = (*hosts)(nil)
 // nobody was there or the host refused for lack of room. A host that got the request and then fell silent leaves the
 // outcome unknown.
 func (h *hosts) Send(ctx context.Context, s dispatch.Sending) dispatch.Sent {
-	ctx, cancel := context.WithTimeout(ctx, s.Bound)
+	run := ctx
+	ctx, cancel := context.WithTimeout(run, s.Bound)
 	defer cancel()
 	m, err := h.request(ctx, s)
 	if err != nil {
-		return failed(subjects.EntryToolError, textHostRequest, 1)
+		sent := failed(subjects.EntryToolError, textHostRequest, 0)
+		sent.Cut = run.Err() != nil
+		return sent
 	}
 	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
 		backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
 	for attempt := 1; ; attempt++ {
 		sent, again := h.attempt(ctx, m, s, attempt)
 		if !again || !waitToRetry(ctx, s.Stop, pause.NextBackOff()) {
+			sent.Cut = run.Err() != nil && (again || sent.Outcome == subjects.OutcomeUnknown)
 			return sent
 		}
 	}
