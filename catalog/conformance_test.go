@@ -165,9 +165,9 @@ func functionOf(t testing.TB, definition json.RawMessage) openAIFunction {
 	t.Helper()
 	var d struct {
 		openAIFunction
-		Function     *openAIFunction
-		InputSchema  json.RawMessage
-		Anthropic    json.RawMessage `json:"input_schema"`
+		Function    *openAIFunction
+		InputSchema json.RawMessage
+		Anthropic   json.RawMessage `json:"input_schema"`
 	}
 	if err := json.Unmarshal(bytes.TrimSpace(definition), &d); err != nil {
 		t.Fatalf("%v: %s", err, definition)
