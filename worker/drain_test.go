@@ -22,6 +22,12 @@ type answers struct {
 
 func (b *bundle) flood(n int, body string) *answers {
 	b.t.Helper()
+	return b.floodAs("", n, body)
+}
+
+// floodAs sends as one tenant, or as seven in turn.
+func (b *bundle) floodAs(as string, n int, body string) *answers {
+	b.t.Helper()
 	a := &answers{replies: make(chan *nats.Msg, n), n: n}
 	inbox := b.nc.NewInbox()
 	sub, err := b.nc.Subscribe(inbox+".*", func(m *nats.Msg) { a.replies <- m })
@@ -30,7 +36,10 @@ func (b *bundle) flood(n int, body string) *answers {
 	}
 	b.t.Cleanup(func() { _ = sub.Unsubscribe() })
 	for i := range n {
-		tenant := fmt.Sprintf("t%d", i%7)
+		tenant := as
+		if tenant == "" {
+			tenant = fmt.Sprintf("t%d", i%7)
+		}
 		m := &nats.Msg{Subject: subjects.DefaultRoot.Request(tenant, "s1", subjects.VerbSearch), Reply: fmt.Sprintf("%s.%d", inbox, i), Data: []byte(body)}
 		if err := b.nc.PublishMsg(m); err != nil {
 			b.t.Fatal(err)
