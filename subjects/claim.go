@@ -1,14 +1,16 @@
 package subjects
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -201,11 +203,10 @@ func (b *Bodies) put(ctx context.Context, tenant, name string, body []byte) (Ref
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.wait(len(body)))
 	defer cancel()
-	meta := jetstream.ObjectMeta{Name: name, Opts: &jetstream.ObjectMetaOptions{ChunkSize: b.chunk()}}
 	for again := false; ; again = true {
-		store, err := b.bucket(ctx, tenant, true)
+		_, err := b.bucket(ctx, tenant, true)
 		if err == nil {
-			if _, err = store.Put(ctx, meta, bytes.NewReader(body)); err == nil {
+			if err = b.write(ctx, tenant, name, body); err == nil {
 				return Ref{Object: name, Digest: Digest(body)}, nil
 			}
 			b.open.Remove(tenant)
@@ -216,13 +217,42 @@ func (b *Bodies) put(ctx context.Context, tenant, name string, body []byte) (Ref
 	}
 }
 
+// write stores an object in the format of NATS object stores, chunk by chunk and then its description. The client
+// library's own Put leaves a goroutine behind now and then and purges what it replaces under whoever reads it; here
+// replaced chunks end with their age.
+func (b *Bodies) write(ctx context.Context, tenant, name string, body []byte) error {
+	bucket, id, size := BodyBucket(tenant), NewCallID(), b.chunk()
+	info := jetstream.ObjectInfo{
+		ObjectMeta: jetstream.ObjectMeta{Name: name, Opts: &jetstream.ObjectMetaOptions{ChunkSize: uint32(size)}},
+		Bucket:     bucket, NUID: id, Size: uint64(len(body)),
+	}
+	for chunk := range slices.Chunk(body, size) {
+		if _, err := b.js.Publish(ctx, "$O."+bucket+".C."+id, chunk); err != nil {
+			return err
+		}
+		info.Chunks++
+	}
+	sum := sha256.New()
+	sum.Write(body)
+	info.Digest = jetstream.GetObjectDigestValue(sum)
+	p, err := json.Marshal(info)
+	if err != nil {
+		return err
+	}
+	_, err = b.js.PublishMsg(ctx, &nats.Msg{
+		Subject: "$O." + bucket + ".M." + base64.URLEncoding.EncodeToString([]byte(name)), Data: p,
+		Header: nats.Header{jetstream.MsgRollup: []string{jetstream.MsgRollupSubject}},
+	})
+	return err
+}
+
 // chunk keeps a chunk and its headers below max_payload.
-func (b *Bodies) chunk() uint32 {
+func (b *Bodies) chunk() int {
 	limit := b.js.Conn().MaxPayload()
 	if limit <= 0 || limit > 2*bodyChunk {
 		return bodyChunk
 	}
-	return uint32(max(limit/2, 1))
+	return int(max(limit/2, 1))
 }
 
 // Get reads a stored body and verifies its digest. It fails with [ErrBodyNotFound], [ErrBodyDigest],
@@ -373,7 +403,8 @@ func (b *Bodies) bucket(ctx context.Context, tenant string, create bool) (jetstr
 }
 
 func bucketGone(err error) bool {
-	return errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrStreamNotFound)
+	return errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) ||
+		errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
 // storeError tells a store that is not for this connection from one that is out of reach for now. A request that was

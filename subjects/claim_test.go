@@ -101,8 +101,10 @@ func TestBodiesPutDigestStoresOnce(t *testing.T) {
 // Half of the chunks are gone, as after an expiry in mid-object: the read ends within its own bound.
 func TestBodiesIncompleteIsNotFound(t *testing.T) {
 	t.Parallel()
-	b, js := newBodies(t, startBus(t), subjects.BodiesOptions{Wait: 300 * time.Millisecond})
-	ref, err := b.Put(inTime(t), "acme", randomBody(200_000))
+	s := startBus(t)
+	patient, js := newBodies(t, s, subjects.BodiesOptions{})
+	b, _ := newBodies(t, s, subjects.BodiesOptions{Wait: 300 * time.Millisecond})
+	ref, err := patient.Put(inTime(t), "acme", randomBody(200_000))
 	if err != nil {
 		t.Fatal(err)
 	}
