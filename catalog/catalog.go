@@ -37,24 +37,7 @@ func Build(tools json.RawMessage, l Limits) (*Catalog, error) {
 		return nil, err
 	}
 	b := newBuilder(tools)
-	if b.reader.peek() != '[' {
-		return nil, badTools("tools must be a JSON array of objects {\"toolset\", \"tool\"}")
-	}
-	seen := 0
-	err := b.reader.array(func() error {
-		if seen++; seen > l.MaxTools {
-			return l.tooManyTools()
-		}
-		return b.element()
-	})
-	if err == nil && (b.reader.peek() != 0 || b.reader.pos < len(tools)) {
-		err = b.reader.fail("nothing after the array")
-	}
-	var syntax *syntaxError
-	if errors.As(err, &syntax) {
-		return nil, badTools("tools is " + syntax.Error())
-	}
-	if err != nil {
+	if err := b.read(l); err != nil {
 		return nil, err
 	}
 	return b.finish(), nil
@@ -81,6 +64,28 @@ func newBuilder(tools json.RawMessage) *builder {
 	}
 }
 
+// read reads and indexes all elements.
+func (b *builder) read(l Limits) error {
+	if b.reader.peek() != '[' {
+		return badTools("tools must be a JSON array of objects {\"toolset\", \"tool\"}")
+	}
+	seen := 0
+	err := b.reader.array(func() error {
+		if seen++; seen > l.MaxTools {
+			return l.tooManyTools()
+		}
+		return b.element()
+	})
+	if err == nil && (b.reader.peek() != 0 || b.reader.pos < len(b.reader.data)) {
+		err = b.reader.fail("nothing after the array")
+	}
+	var syntax *syntaxError
+	if errors.As(err, &syntax) {
+		return badTools("tools is " + syntax.Error())
+	}
+	return err
+}
+
 func (b *builder) element() error {
 	if err := b.reader.next(); err != nil {
 		return err
@@ -102,6 +107,9 @@ func (b *builder) element() error {
 	c.names.add(strings.ToLower(t.Name), len(c.tools))
 	c.tools = append(c.tools, t)
 	b.indexer.add(&c.tools[len(c.tools)-1], properties)
+	if b.indexer.overflow {
+		return tooManyWords()
+	}
 	return nil
 }
 
@@ -112,9 +120,10 @@ func clash(first, second *Tool) string {
 		return "the name stands already without a toolset; the first stays"
 	case first.Toolset != second.Toolset:
 		return fmt.Sprintf("the name stands already under the toolset %q; the first stays", shownName(first.Toolset))
-	case first.Host != second.Host || first.Parallel != second.Parallel,
-		!bytes.Equal(first.Definition, second.Definition):
+	case !bytes.Equal(first.Definition, second.Definition):
 		return "the name stands already in this toolset with another definition; the first stays"
+	case first.Host != second.Host || first.Parallel != second.Parallel:
+		return "the definition stands already with another host or another parallel; the first stays"
 	}
 	return ""
 }
@@ -159,7 +168,7 @@ func (c *Catalog) IndexSize() int64 { return c.index.size() + c.names.size() }
 // Size is the memory that the catalog takes in all, in bytes: the definitions as they came, what was read of them, and
 // the index.
 func (c *Catalog) Size() int64 {
-	n := int64(cap(c.raw)) + int64(cap(c.tools))*int64(unsafe.Sizeof(Tool{})) + c.IndexSize()
+	n := int64(len(c.raw)) + int64(cap(c.tools))*int64(unsafe.Sizeof(Tool{})) + c.IndexSize()
 	for i := range c.tools {
 		t := &c.tools[i]
 		n += int64(len(t.Name) + len(t.Description) + len(t.SourceName))

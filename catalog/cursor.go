@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"unicode/utf16"
@@ -58,8 +59,7 @@ func (c *cursor) leave() {
 	c.pos++
 }
 
-// object reads an object. It calls field with each key, as it is written between its quotes, and with the cursor at
-// the value; field takes the value.
+// object reads an object. It calls field with each key and with the cursor at the value; field takes the value.
 func (c *cursor) object(field func(key []byte) error) error {
 	if c.peek() != '{' {
 		return c.fail("an object")
@@ -119,7 +119,7 @@ func (c *cursor) array(element func() error) error {
 	}
 }
 
-// key takes a key and its colon.
+// key takes a key and its colon. Bytes that are no UTF-8 stay in it.
 func (c *cursor) key() ([]byte, error) {
 	if c.peek() != '"' {
 		return nil, c.fail("a key")
@@ -132,6 +132,10 @@ func (c *cursor) key() ([]byte, error) {
 		return nil, c.fail("a colon")
 	}
 	c.pos++
+	if bytes.IndexByte(key, '\\') >= 0 {
+		decoded, _ := unquote(key)
+		return []byte(decoded), nil
+	}
 	return key, nil
 }
 

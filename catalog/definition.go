@@ -234,71 +234,78 @@ func (d *definition) reset() {
 	}
 }
 
-// accept turns the element that was read into a tool, with the keys of its parameters as they are written. rejected is
-// nil, or tells why the element cannot be read.
+// accept turns the element that was read into a tool, with the keys of its parameters. rejected is nil, or tells why
+// the element cannot be read.
 func (r *definitionReader) accept() (t Tool, properties [][]byte, rejected *subjects.RejectedTool) {
 	e := &r.element
 	d := &e.outer
 	if e.function.kind == '{' {
 		d = &e.inner
 	}
-	reason := func(format string, args ...any) (Tool, [][]byte, *subjects.RejectedTool) {
-		return Tool{}, nil, &subjects.RejectedTool{
-			Name: shown(d.name), Toolset: shown(e.toolset), Reason: fmt.Sprintf(format, args...),
-		}
+	problem := e.shapeProblem()
+	if problem == "" && r.deepest-r.depth > MaxNesting {
+		problem = fmt.Sprintf("nested deeper than %d levels", MaxNesting)
 	}
-	switch {
-	case !e.isObject:
-		return reason("the element is no object; write {\"toolset\", \"tool\"}")
-	case e.tool.kind == 0:
-		return reason("the element has no field tool, which holds the definition")
-	case e.tool.kind != '{':
-		return reason("tool is no object")
-	case r.deepest-r.depth > MaxNesting:
-		return reason("nested deeper than %d levels", MaxNesting)
-	case d.name.absent():
-		return reason("the definition has no name")
+	var s *schema
+	if problem == "" {
+		t, s, problem = r.tool(d)
 	}
-	name, problem := nameText("name", d.name)
 	if problem != "" {
-		return reason("%s", problem)
-	}
-	if strings.TrimSpace(name) == "" {
-		return reason("the definition has no name")
-	}
-	toolset, problem := nameText("toolset", e.toolset)
-	if problem != "" {
-		return reason("%s", problem)
-	}
-	host, problem := nameText("host", e.host)
-	switch {
-	case problem != "":
-		return reason("%s", problem)
-	case !e.host.absent() && !subjects.ValidToken(host):
-		return reason("host is no subject token: 1 to %d of A-Z a-z 0-9 _ -", subjects.MaxToken)
-	case !e.parallel.absent() && !e.parallel.isBool():
-		return reason("parallel is no boolean")
-	case !d.description.absent() && d.description.kind != '"':
-		return reason("description is no string")
-	}
-	s, problem := d.schema()
-	if problem != "" {
-		return reason("%s", problem)
-	}
-	description, _ := unquote(d.description.text())
-	t = Tool{
-		Name: name, Description: description,
-		Toolset: r.intern(toolset), Host: r.intern(host), Parallel: e.parallel.kind == 't',
-		Definition: json.RawMessage(e.tool.raw),
+		return Tool{}, nil, &subjects.RejectedTool{Name: shown(d.name), Toolset: shown(e.toolset), Reason: problem}
 	}
 	if s != nil {
 		t.Parameters, t.required, properties = json.RawMessage(s.raw), s.required, s.properties
 	}
 	t.chars = int32(definitionChars(&t, d == &e.inner))
-	if toolset == "" {
+	return t, properties, nil
+}
+
+// shapeProblem says what is wrong with the element around its definition.
+func (e *element) shapeProblem() string {
+	switch {
+	case !e.isObject:
+		return "the element is no object; write {\"toolset\", \"tool\"}"
+	case e.tool.kind == 0:
+		return "the element has no field tool, which holds the definition"
+	case e.tool.kind != '{':
+		return "tool is no object"
+	case !e.parallel.absent() && !e.parallel.isBool():
+		return "parallel is no boolean"
+	}
+	return ""
+}
+
+// tool reads the fields of the element and of its definition, but for the schema that it returns.
+func (r *definitionReader) tool(d *definition) (t Tool, s *schema, problem string) {
+	e := &r.element
+	if t.Name, problem = nameText("name", d.name); problem != "" {
+		return t, nil, problem
+	}
+	if strings.TrimSpace(t.Name) == "" {
+		return t, nil, "the definition has no name"
+	}
+	if t.Toolset, problem = nameText("toolset", e.toolset); problem != "" {
+		return t, nil, problem
+	}
+	if t.Host, problem = nameText("host", e.host); problem != "" {
+		return t, nil, problem
+	}
+	if t.Host != "" && !subjects.ValidToken(t.Host) {
+		return t, nil, fmt.Sprintf("host is no subject token: 1 to %d of A-Z a-z 0-9 _ -", subjects.MaxToken)
+	}
+	if !d.description.absent() && d.description.kind != '"' {
+		return t, nil, "description is no string"
+	}
+	if s, problem = d.schema(); problem != "" {
+		return t, nil, problem
+	}
+	t.Description, _ = unquote(d.description.text())
+	t.Toolset, t.Host = r.intern(t.Toolset), r.intern(t.Host)
+	t.Parallel, t.Definition = e.parallel.kind == 't', json.RawMessage(e.tool.raw)
+	if t.Toolset == "" {
 		t.SourceName = e.sourceName()
 	}
-	return t, properties, nil
+	return t, s, ""
 }
 
 // schema is the first parameter schema that the definition has, nil for none. A boolean is a schema that says nothing.

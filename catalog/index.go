@@ -77,16 +77,18 @@ func (x *index) size() int64 {
 // indexer builds an index, tool by tool.
 type indexer struct {
 	index *index
-	// seen remembers what each word yields as it is written: the texts of a catalog repeat theirs many times over.
+	// seen remembers what a word yields as it is written: the texts of a catalog repeat theirs many times over.
 	seen    map[string]wordTokens
-	records []record
+	records recordLog
 	tool    uint32
+	// mostWords is [MaxDifferentWords]; overflow says that there are more.
+	mostWords uint32
+	overflow  bool
 	// The tokens of the tool at hand, and by token how often it has each.
 	tokens  []uint32
 	full    []uint32
 	plain   []uint32
 	lengths [2]uint32
-	scratch []byte
 }
 
 // wordTokens are the tokens of a word in both readings. For a plain word, other is nil and its one token is in both.
@@ -97,15 +99,45 @@ type wordTokens struct {
 
 type otherTokens struct{ full, plain []uint32 }
 
+// maxSeen bounds what is remembered of words as they are written, for texts that do not repeat theirs.
+const maxSeen = 1 << 17
+
 // record says how often a tool has a token in either reading.
 type record struct{ token, tool, full, plain uint32 }
 
-func newIndexer() *indexer {
-	return &indexer{index: &index{vocabulary: map[string]uint32{}}, seen: map[string]wordTokens{}}
+// recordLog holds records in the order of their tools. It grows in pieces, so that nothing is moved.
+type recordLog [][]record
+
+func (l *recordLog) add(r record) {
+	const piece = 1 << 14
+	last := len(*l) - 1
+	if last < 0 || len((*l)[last]) == piece {
+		*l = append(*l, make([]record, 0, piece))
+		last++
+	}
+	(*l)[last] = append((*l)[last], r)
 }
 
-// add indexes the next tool: its name, its group's label, its description and the names of its parameters, which come
-// as they are written between their quotes. Nothing from deeper in the schema is indexed.
+func (l recordLog) all(yield func(record) bool) {
+	for _, piece := range l {
+		for _, r := range piece {
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+func newIndexer() *indexer {
+	return &indexer{
+		index:     &index{vocabulary: map[string]uint32{}},
+		seen:      map[string]wordTokens{},
+		mostWords: MaxDifferentWords,
+	}
+}
+
+// add indexes the next tool: its name, its group's label, its description and the names of its parameters. Nothing from
+// deeper in the schema is indexed.
 func (x *indexer) add(t *Tool, parameters [][]byte) {
 	name := strings.TrimPrefix(t.Name, "mcp__")
 	x.text(name)
@@ -138,7 +170,7 @@ func keys(written [][]byte) []string {
 	all := make([]string, 0, len(written))
 	seen := make(map[string]bool, len(written))
 	for _, w := range written {
-		if key, _ := unquote(w); !seen[key] {
+		if key := string(w); !seen[key] {
 			seen[key] = true
 			all = append(all, key)
 		}
@@ -148,11 +180,12 @@ func keys(written [][]byte) []string {
 
 func (x *indexer) text(text string) {
 	s := wordScanner{text: text}
-	for word, kind := s.next(); kind != noWord; word, kind = s.next() {
+	for word, kind := s.next(); kind != noWord && !x.overflow; word, kind = s.next() {
 		w, ok := x.seen[word]
 		if !ok {
-			w = x.read(word, kind)
-			x.seen[strings.Clone(word)] = w
+			if w = x.read(word, kind); len(x.seen) < maxSeen {
+				x.seen[strings.Clone(word)] = w
+			}
 		}
 		if w.other == nil {
 			x.count(w.token, 1, 1)
@@ -192,6 +225,10 @@ func (x *indexer) number(token string) uint32 {
 		return n
 	}
 	n := uint32(len(x.full))
+	if n == x.mostWords {
+		x.overflow = true
+		return 0
+	}
 	x.index.vocabulary[token] = n
 	x.index.vocabularyBytes += int64(len(token))
 	x.full, x.plain = append(x.full, 0), append(x.plain, 0)
@@ -210,7 +247,7 @@ func (x *indexer) count(token, full, plain uint32) {
 
 func (x *indexer) endTool() {
 	for _, t := range x.tokens {
-		x.records = append(x.records, record{t, x.tool, x.full[t], x.plain[t]})
+		x.records.add(record{t, x.tool, x.full[t], x.plain[t]})
 		x.full[t], x.plain[t] = 0, 0
 	}
 	x.tokens = x.tokens[:0]
@@ -230,7 +267,7 @@ func (x *indexer) finish() *index {
 	i.starts = make([]uint32, tokens+1)
 	differs := make([]bool, tokens)
 	alike := true
-	for _, r := range x.records {
+	for r := range x.records.all {
 		if r.full > 0 {
 			i.starts[r.token+1]++
 		}
@@ -244,7 +281,7 @@ func (x *indexer) finish() *index {
 	// Records come in the order of the tools, so each token's postings do too.
 	i.postings = make([]posting, i.starts[tokens])
 	next := append([]uint32(nil), i.starts[:tokens]...)
-	for _, r := range x.records {
+	for r := range x.records.all {
 		if r.full > 0 {
 			i.postings[next[r.token]] = posting{r.tool, r.full}
 			next[r.token]++
@@ -260,14 +297,14 @@ func (x *indexer) finish() *index {
 	return i
 }
 
-func plainLists(records []record, differs []bool) map[uint32][]posting {
+func plainLists(records recordLog, differs []bool) map[uint32][]posting {
 	lists := map[uint32][]posting{}
 	for t, d := range differs {
 		if d {
 			lists[uint32(t)] = nil
 		}
 	}
-	for _, r := range records {
+	for r := range records.all {
 		if differs[r.token] && r.plain > 0 {
 			lists[r.token] = append(lists[r.token], posting{r.tool, r.plain})
 		}

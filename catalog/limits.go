@@ -13,6 +13,9 @@ const (
 	MaxName = 256
 	// MaxNesting is how deep objects and arrays may stand inside each other in one element of the catalog.
 	MaxNesting = 256
+	// MaxDifferentWords is how many different words a catalog may have in all that is indexed of it. It bounds the
+	// memory of the index against texts that are made to fill it; real catalogs have a few per tool.
+	MaxDifferentWords = 1 << 20
 	// MaxQueryWords is how many words of one query are read; what follows them is ignored. It bounds the work that one
 	// query can ask for, far above what a model ever writes.
 	MaxQueryWords = 1024
@@ -51,4 +54,10 @@ func (l Limits) checkBytes(n int) error {
 func (l Limits) tooManyTools() error {
 	return subjects.Errorf(subjects.CodeTooLarge,
 		"the catalog has more than %d tools, the bound for one catalog; send fewer tools", l.MaxTools)
+}
+
+func tooManyWords() error {
+	return subjects.Errorf(subjects.CodeTooLarge,
+		"the names and descriptions of the catalog have more than %d different words, the bound for one catalog; send fewer tools",
+		MaxDifferentWords)
 }
