@@ -243,7 +243,7 @@ type ExecuteRequest struct {
 type ExecuteAnswer struct {
 	// Rows belong to the calls by position; there may be fewer or more of them.
 	Rows []*Row
-	// Attempts is how many requests were sent.
+	// Attempts is how many attempts were made, those included that could not be sent: no token, connection refused.
 	Attempts int
 	// Unclear says that a request may have reached the gateway and that no answer tells what became of it.
 	Unclear bool

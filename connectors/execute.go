@@ -44,7 +44,7 @@ type ExecutionResult struct {
 	// Result and Outcome are what the entry settles as, also where Cut is set and settling can wait.
 	Result  subjects.EntryResult
 	Outcome subjects.Outcome
-	// Attempts is how many requests were sent, under either slug.
+	// Attempts is how many attempts were made under either slug, those included that could not be sent.
 	Attempts int
 	// Cut says that ctx was cancelled (not by a deadline) before the outcome was final. Nothing is settled: another
 	// runner may go on under the same keys, with Repeat set.

@@ -70,18 +70,6 @@ func (h *history[T]) add(make func(number int) T) T {
 	return it
 }
 
-// update changes one that is still kept.
-func (h *history[T]) update(match func(T) bool, change func(*T)) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for i := len(h.items) - 1; i >= 0; i-- {
-		if match(h.items[i]) {
-			change(&h.items[i])
-			return
-		}
-	}
-}
-
 func (h *history[T]) all() []T {
 	h.mu.Lock()
 	defer h.mu.Unlock()
