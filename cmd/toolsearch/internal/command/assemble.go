@@ -74,7 +74,7 @@ func (a *app) printAssembled(r *subjects.Assembled) error {
 	rows := [][2]string{
 		{"scope", r.Scope}, {"catalog", r.Catalog}, {"expires", r.ExpiresAt.Format("2006-01-02 15:04 MST")},
 		{"tier", tierText(&r.AssembleReply)},
-		{"deferred", fmt.Sprintf("%s tools, about %s tokens of schemas", count(r.DeferredCount), count(r.DeferredTokens))},
+		{"deferred", deferredText(&r.AssembleReply)},
 		{"visible", fmt.Sprintf("%s tools, about %s tokens", count(len(r.Tools)), count(shown))},
 		{"saving", saving(&r.AssembleReply, shown)},
 	}
@@ -102,6 +102,13 @@ func tierText(r *subjects.AssembleReply) string {
 	return fmt.Sprintf("%d: listing %s, budget %s tokens", r.Tier, r.ListingForm, count(r.ListingBudget))
 }
 
+func deferredText(r *subjects.AssembleReply) string {
+	if !r.Activated {
+		return "0 tools"
+	}
+	return fmt.Sprintf("%s tools, about %s tokens of schemas", count(r.DeferredCount), count(r.DeferredTokens))
+}
+
 // saving compares what the model sees with what it would see without the bridge.
 func saving(r *subjects.AssembleReply, shown int) string {
 	if !r.Activated || len(r.Tools) < 3 {
@@ -109,8 +116,8 @@ func saving(r *subjects.AssembleReply, shown int) string {
 	}
 	bridge := tokens(r.Tools[len(r.Tools)-3:])
 	all := shown - bridge + r.DeferredTokens
-	if all <= 0 {
-		return "none"
+	if all <= shown {
+		return fmt.Sprintf("none: the bridge takes about %s tokens more than so few tools", count(shown-all))
 	}
 	return fmt.Sprintf("%.1f %% (about %s of %s tokens)", 100*(1-float64(shown)/float64(all)), count(all-shown), count(all))
 }

@@ -89,7 +89,7 @@ loads and calls the rest on demand. Workers answer over NATS.
 			root.AddCommand(c)
 		}
 	}
-	add("try", a.bench())
+	add("try", a.demo(), a.bench())
 	add("serve", a.worker(), a.gateway(), a.jobs())
 	add("ask", a.assemble(), a.search(), a.describe(), a.call(), a.stop(), a.watch())
 	root.AddCommand(a.version())

@@ -27,7 +27,7 @@ var verbs = map[string]verb{
 	"list":           {"Lists {many}, newest first. Returns one page and a cursor for the next.", true, takesFilter, page},
 	"search":         {"Finds {many} by words in their text. Best matches come first.", true, takesNothing, "query! " + page},
 	"get":            {"Reads one {one} with all its fields: {what}.", false, takesID, "expand[]"},
-	"create":         {"Creates a new {one}: {what}. Returns it with its id.", false, takesAll, ""},
+	"create":         {"Creates a {one}: {what}.", false, takesAll, ""},
 	"update":         {"Changes fields of an existing {one}. What is left out stays as it is.", false, takesChanges, ""},
 	"delete":         {"Deletes a {one} for good. This cannot be undone.", false, takesID, "confirm?!"},
 	"archive":        {"Archives a {one}: it is kept and no longer shown.", false, takesID, ""},
