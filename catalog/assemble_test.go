@@ -192,12 +192,15 @@ func TestAssembleUnavailable(t *testing.T) {
 	t.Parallel()
 	three := 3
 	req := &subjects.AssembleRequest{UnavailableSources: []subjects.UnavailableSource{
-		{Name: "blender", ToolCount: &three, Reason: "Blender is not running."}, {Name: "silent", Reason: " "},
+		{Name: "blender", ToolCount: &three, Reason: "Blender is\nnot running."}, {Name: "two\nlines", Reason: "r"}, {Name: "silent", Reason: " "},
 	}}
 	reply := newTestScope(t, sampleTools(), req, nil).Assemble()
 	text := listingOf(t, reply.Tools)
 	if !strings.Contains(text, "\nblender (3 tools unavailable: Blender is not running.)\ncalendar tools") || strings.Contains(text, "silent") {
 		t.Errorf("listing:\n%s", text)
+	}
+	if !strings.Contains(text, "\ntwo lines (tools unavailable: r)") {
+		t.Errorf("a source on two lines:\n%s", text)
 	}
 	requireEqual(t, "count", 4, reply.DeferredCount)
 }

@@ -33,7 +33,7 @@ func checkRequest(req *subjects.AssembleRequest) error {
 	}
 	for i, u := range req.UnavailableSources {
 		field := "unavailable_sources[" + strconv.Itoa(i) + "]"
-		if u.Name == "" {
+		if oneLine(u.Name) == "" {
 			return badField(field+".name", field+" needs a name")
 		}
 		if u.ToolCount != nil && *u.ToolCount < 0 {

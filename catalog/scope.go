@@ -123,7 +123,8 @@ func (s *Scope) Owner() Owner { return s.owner }
 // Config is the configuration that the scope is shown by, with the request's own laid over the worker's.
 func (s *Scope) Config() Config { return s.config }
 
-// Deferred is the tools that are reached through the bridge.
+// Deferred is the tools that are reached through the bridge. It is the same where the configuration switches the bridge
+// off: then the model sees these tools as well, and a bridge call that still comes is answered all the same.
 func (s *Scope) Deferred() *Set { return s.deferred }
 
 // Granted is all tools of the session, the deferred ones and those in view. It is made anew at every call.
@@ -231,11 +232,12 @@ func hooksOf(h *subjects.Hooks) *subjects.Hooks {
 	return &hooks
 }
 
-// tellable drops the unavailable sources about which there is nothing to say.
+// tellable puts the unavailable sources on one line each and drops those about which there is nothing to say.
 func tellable(sources []subjects.UnavailableSource) []subjects.UnavailableSource {
 	var told []subjects.UnavailableSource
 	for _, u := range sources {
-		if u.Reason = oneLine(u.Reason); u.Reason != "" {
+		u.Name, u.Reason = oneLine(u.Name), oneLine(u.Reason)
+		if u.Reason != "" {
 			told = append(told, u)
 		}
 	}

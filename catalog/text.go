@@ -94,15 +94,15 @@ const (
 // The answers to a name that tool_call cannot run.
 
 func textDirect(name string) string {
-	return bounded(quoted(name) + " is listed to you directly and was not run: call it by that name, without the bridge.")
+	return bounded(quoted(name) + " is listed to you directly, so nothing was done here: call it by that name, without the bridge.")
 }
 
 func textNotOffered(name string) string {
-	return bounded(quoted(name) + " is not offered in this session and was not run: do not try it again.")
+	return bounded(quoted(name) + " is not offered in this session and nothing was done: do not try it again.")
 }
 
 func textOutOfScope(name string) string {
-	return bounded(quoted(name) + " is not available in this session and was not run: use tool_search to find what is.")
+	return bounded(quoted(name) + " is not available in this session and nothing was run: use tool_search to find what is.")
 }
 
 // textUnknown names the candidates for an unknown name, or else the search.
