@@ -13,6 +13,8 @@ import (
 var (
 	// ErrNotFound is a record, a body or a dead job that is not there.
 	ErrNotFound = errors.New("dispatch: not found")
+	// ErrClosed is a bus that this process has left for good; trying again would not help.
+	ErrClosed = errors.New("dispatch: the connection to the bus is closed")
 	// ErrTooLarge is a body or an event over what the store or the bus takes at all; trying again would not help.
 	ErrTooLarge = errors.New("dispatch: too large to be stored")
 	// ErrQueueFull is a job that was certainly not stored, because the queue holds as many as it may.

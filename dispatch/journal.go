@@ -85,8 +85,12 @@ func newPause() *pause {
 		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0))}
 }
 
-// wait returns nil when it is time for the next attempt, or an error that holds cause when ctx ends first.
+// wait returns nil when it is time for the next attempt, or an error that holds cause when there is none: ctx has
+// ended, or the bus was left.
 func (p *pause) wait(ctx context.Context, cause error) error {
+	if errors.Is(cause, ErrClosed) {
+		return cause
+	}
 	t := time.NewTimer(p.b.NextBackOff())
 	defer t.Stop()
 	select {

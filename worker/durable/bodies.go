@@ -18,7 +18,7 @@ var _ dispatch.Bodies = bodies{}
 func (b bodies) Put(ctx context.Context, tenant string, body []byte) (dispatch.BodyRef, error) {
 	ref, err := b.store.PutDigest(ctx, tenant, body)
 	if err != nil {
-		return dispatch.BodyRef{}, tooLarge(err)
+		return dispatch.BodyRef{}, known(err)
 	}
 	return dispatch.BodyRef{Object: ref.Object, Digest: ref.Digest}, nil
 }
@@ -28,13 +28,5 @@ func (b bodies) Get(ctx context.Context, tenant string, ref dispatch.BodyRef) ([
 	if errors.Is(err, subjects.ErrBodyNotFound) || errors.Is(err, subjects.ErrBodyDigest) {
 		return nil, fmt.Errorf("%w: %w", dispatch.ErrNotFound, err)
 	}
-	return body, tooLarge(err)
-}
-
-// tooLarge tells a refusal that no repetition changes from a store that is out of reach.
-func tooLarge(err error) error {
-	if errors.Is(err, &subjects.Error{Code: subjects.CodeTooLarge}) {
-		return fmt.Errorf("%w: %w", dispatch.ErrTooLarge, err)
-	}
-	return err
+	return body, known(err)
 }

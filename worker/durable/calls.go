@@ -195,7 +195,10 @@ func (c *Calls) run(ctx context.Context, m jetstream.Msg) {
 		c.o.Logger.ErrorContext(ctx, "the queue gave what is no job", "error", err)
 		return
 	}
-	c.runner.Run(ctx, c.drain, d)
+	v := c.runner.Run(ctx, c.drain, d)
+	if c.o.verdict != nil {
+		c.o.verdict(v)
+	}
 }
 
 // Drain takes no more jobs, lets each runner finish the entry that is on its way and hand the rest back, and returns

@@ -27,10 +27,10 @@ func (d *dead) Bury(ctx context.Context, k dispatch.CallKey, letter []byte, t di
 	h[subjects.HeaderCall] = []string{k.Call}
 	data, err := d.store.Pack(ctx, k.Tenant, h, letter)
 	if err != nil {
-		return err
+		return known(err)
 	}
 	_, err = d.js.PublishMsg(ctx, &nats.Msg{Subject: d.layout.DeadSubject(k.String()), Header: h, Data: data}, jetstream.WithExpectStream(d.name))
-	return err
+	return known(err)
 }
 
 func (d *dead) Exhume(ctx context.Context, k dispatch.CallKey) ([]byte, uint64, error) {

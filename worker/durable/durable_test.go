@@ -159,6 +159,9 @@ func (g *gateway) Send(ctx context.Context, s dispatch.Sending) dispatch.Sent {
 	g.mu.Unlock()
 	if g.before != nil {
 		g.before(ctx, s)
+		if ctx.Err() != nil {
+			return dispatch.Sent{Cut: true}
+		}
 	}
 	g.mu.Lock()
 	key := s.IdempotencyKey(s.Name)

@@ -3,9 +3,8 @@ package durable
 import (
 	"context"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"toolsearch/dispatch"
 	"toolsearch/subjects"
@@ -29,9 +28,9 @@ func (e *events) Publish(ctx context.Context, k dispatch.CallKey, id string, bod
 	h[jetstream.MsgIDHeader] = []string{id}
 	data, err := e.store.Pack(ctx, k.Tenant, h, body)
 	if err != nil {
-		return tooLarge(err)
+		return known(err)
 	}
 	_, err = e.js.PublishMsg(ctx, &nats.Msg{Subject: e.layout.Root.Result(k.Tenant, k.Session, k.Call), Header: h, Data: data},
 		jetstream.WithExpectStream(e.layout.ResultsStream()))
-	return err
+	return known(err)
 }

@@ -62,7 +62,7 @@ func (j *jobs) Publish(ctx context.Context, k dispatch.CallKey, id string, job [
 	ctx, cancel := context.WithTimeout(ctx, apiWait)
 	defer cancel()
 	if _, err := j.consumer(ctx, k.Tenant); err != nil {
-		return err
+		return known(err)
 	}
 	m := &nats.Msg{Subject: j.layout.Root.Job(k.Tenant, k.Session), Header: traceHeader(t), Data: job}
 	_, err := j.js.PublishMsg(ctx, m, jetstream.WithMsgID(id), jetstream.WithExpectStream(j.name))
@@ -73,7 +73,7 @@ func (j *jobs) Publish(ctx context.Context, k dispatch.CallKey, id string, job [
 	if err == nil {
 		j.wake(k.Tenant) // now it is stored for certain
 	}
-	return err
+	return known(err)
 }
 
 func (j *jobs) Exists(ctx context.Context, seq uint64) (bool, error) {

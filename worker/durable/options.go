@@ -40,6 +40,8 @@ type Options struct {
 
 	// wrap lets a test stand between the runner and JetStream.
 	wrap func(*dispatch.Runner)
+	// verdict is told how each run ended.
+	verdict func(dispatch.Verdict)
 	// feed, if set, stands in front of the watch's own.
 	feed func(feed) feed
 }

@@ -38,7 +38,7 @@ func (r *records) Write(ctx context.Context, k dispatch.CallKey, value []byte, r
 		Data:    value,
 	}, jetstream.WithExpectLastSequencePerSubject(rev), jetstream.WithExpectStream(r.name))
 	if err != nil {
-		return 0, err
+		return 0, known(err)
 	}
 	return ack.Sequence, nil
 }

@@ -7,7 +7,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"toolsearch/dispatch"
+	"toolsearch/subjects"
 )
 
 // apiWait bounds one question to JetStream, so that a server that went silent is asked again.
@@ -28,7 +32,7 @@ func (s *stream) bind(ctx context.Context) (jetstream.Stream, error) {
 	if s.bound == nil {
 		b, err := s.js.Stream(ctx, s.name)
 		if err != nil {
-			return nil, fmt.Errorf("durable: stream %s: %w", s.name, err)
+			return nil, known(fmt.Errorf("durable: stream %s: %w", s.name, err))
 		}
 		s.bound = b
 	}
@@ -103,5 +107,16 @@ func none(m *jetstream.RawStreamMsg, err error) (*jetstream.RawStreamMsg, error)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, nil
 	}
-	return m, err
+	return m, known(err)
+}
+
+// known gives errors that dispatch acts on their name there.
+func known(err error) error {
+	switch {
+	case errors.Is(err, nats.ErrConnectionClosed):
+		return fmt.Errorf("%w: %w", dispatch.ErrClosed, err)
+	case errors.Is(err, &subjects.Error{Code: subjects.CodeTooLarge}):
+		return fmt.Errorf("%w: %w", dispatch.ErrTooLarge, err)
+	}
+	return err
 }
