@@ -8,8 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
-
-	"toolsearch/subjects"
 )
 
 // farewell is the time that is kept back at the end of a drain for refusing what did not finish and for the last
@@ -19,11 +17,15 @@ const (
 	farewellMost = 3 * time.Second
 )
 
+// settleTime is how long handlers get to answer by themselves after their context has ended.
+const settleTime = time.Second
+
 // Drain ends the worker in order, so that no request that reached it goes unanswered:
 //
 //	not ready any more
 //	endpoints off the bus, and what the server had already sent handed to the pool
-//	what waits and runs finishes; when the time is up, the rest is answered UNAVAILABLE, which callers may repeat
+//	queries that wait and run finish, and calls the entry they are at; the rest of a call is handed to another worker
+//	whoever still waits, for a query or for a call, is answered UNAVAILABLE, and may repeat the request
 //	flush, close the connection
 //
 // It takes [Options.DrainTimeout], or until ctx ends if that is sooner, and blocks until all is done. Further calls wait
@@ -102,30 +104,33 @@ func (w *Worker) offTheBus(ctx context.Context, svc micro.Service) error {
 	}
 }
 
-// finish lets the pools run empty while ctx lasts, and answers for what is left.
+// finish lets the work end while ctx lasts, and answers for what is left. It is an error if a query was left; who waits
+// for a call only has to ask another worker, under the same call_id.
 func (w *Worker) finish(ctx context.Context) error {
 	queries, calls := w.queries.close(), w.calls.close()
-	for _, idle := range [...]<-chan struct{}{queries, calls} {
-		select {
-		case <-idle:
-		case <-ctx.Done():
-		}
+	handed := make(chan error, 1)
+	go func() { handed <- w.drainDurable(ctx) }()
+	waitFor(ctx, queries)
+	err := <-handed // it heeds ctx
+	if running, waiting := w.queries.load(); running+waiting > 0 {
+		err = errors.Join(err, fmt.Errorf("worker: %d requests were ended before they were done", running+waiting))
 	}
 	w.stop(errStopped)
-	left := 0
-	for _, p := range [...]*pool{w.queries, w.calls} {
-		waiting, running := p.evict()
-		for _, t := range waiting {
-			t.refuse(errDraining())
-		}
-		for _, t := range running {
-			// Whoever answers first wins; a handler that ends later answers nobody.
-			t.(*request).answer(nil, nil, errDraining())
-		}
-		left += len(waiting) + len(running)
+	w.queries.refuse()
+	w.calls.refuse()
+	// Handlers that heed their context answer by themselves; for others it is done here. Whoever answers first wins.
+	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer cancel()
+	waitFor(settle, queries)
+	waitFor(settle, calls)
+	w.queries.abandon()
+	w.calls.abandon()
+	return err
+}
+
+func waitFor(ctx context.Context, done <-chan struct{}) {
+	select {
+	case <-done:
+	case <-ctx.Done():
 	}
-	if left > 0 {
-		return subjects.Errorf(subjects.CodeUnavailable, "the drain ended %d requests before they were done", left)
-	}
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"toolsearch/catalog"
 	"toolsearch/connectors"
+	"toolsearch/worker/durable"
 	"toolsearch/worker/storage"
 )
 
@@ -44,6 +45,9 @@ type Options struct {
 	// 0: 1024, and as many.
 	CallConcurrency int
 	CallQueueDepth  int
+	// Calls configures how calls are kept and run: slots, bounds, takeovers. Its Layout, Connectors, Bodies and Logger
+	// are set from this worker's.
+	Calls durable.Options
 	// TenantShare is the part of the running and of the waiting places that one tenant may take, above 0 and at most
 	// 1. One place of several is always left for others. 0: 0.75.
 	TenantShare float64

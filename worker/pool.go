@@ -2,6 +2,8 @@ package worker
 
 import (
 	"container/list"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +16,8 @@ type task interface {
 	run()
 	// refuse answers with a service error instead of doing the work.
 	refuse(err *subjects.Error)
+	// abandon answers with a service error for work that has begun and does not end.
+	abandon(err *subjects.Error)
 }
 
 // poolOptions bound a [pool]. All are at least 1.
@@ -176,20 +180,30 @@ func (p *pool) close() <-chan struct{} {
 	return p.idle
 }
 
-// evict takes out what waits and returns it, together with what runs.
-func (p *pool) evict() (waiting, running []task) {
+// refuse takes out what waits and answers that the worker is shutting down.
+func (p *pool) refuse() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	var waiting []task
 	for e := p.ring.Front(); e != nil; e = p.ring.Front() {
 		l := e.Value.(*lane)
 		waiting = append(waiting, p.pop(l))
 		p.forget(l)
 	}
-	for t := range p.running {
-		running = append(running, t)
-	}
 	p.settle()
-	return waiting, running
+	p.mu.Unlock()
+	for _, t := range waiting {
+		t.refuse(errDraining())
+	}
+}
+
+// abandon answers for what runs. It goes on running, and its own answer goes nowhere.
+func (p *pool) abandon() {
+	p.mu.Lock()
+	running := slices.Collect(maps.Keys(p.running))
+	p.mu.Unlock()
+	for _, t := range running {
+		t.abandon(errDraining())
+	}
 }
 
 // load is how many tasks run and how many wait.

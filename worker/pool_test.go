@@ -19,7 +19,7 @@ type held struct {
 	began  chan<- *held
 	done   chan struct{}
 	ran    func()
-	no     *subjects.Error
+	no     *subjects.Error // what it was refused or abandoned with
 }
 
 func (h *held) run() {
@@ -30,7 +30,8 @@ func (h *held) run() {
 	}
 }
 
-func (h *held) refuse(err *subjects.Error) { h.no = err }
+func (h *held) refuse(err *subjects.Error)  { h.no = err }
+func (h *held) abandon(err *subjects.Error) { h.no = err }
 
 // workload submits held tasks to a pool.
 type workload struct {
@@ -184,19 +185,30 @@ func TestPoolHintGrowsWithTheQueue(t *testing.T) {
 	})
 }
 
-func TestPoolEvict(t *testing.T) {
+func TestPoolGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorkload(poolOptions{places: 1, tenantPlaces: 1, depth: 10, tenantDepth: 10})
 		run, _ := w.submit("a")
+		var waiting []*held
 		for range 3 {
-			_, _ = w.submit("b")
+			h, _ := w.submit("b")
+			waiting = append(waiting, h)
 		}
 		synctest.Wait()
 		idle := w.p.close()
-		waiting, running := w.p.evict()
-		if len(waiting) != 3 || len(running) != 1 || running[0] != task(run) {
-			t.Fatalf("%d waited and %d ran", len(waiting), len(running))
+		w.p.refuse()
+		for _, h := range waiting {
+			if h.no == nil || h.no.Code != subjects.CodeUnavailable {
+				t.Fatalf("what waited was told %v", h.no)
+			}
+		}
+		if run.no != nil {
+			t.Fatalf("what runs was told %v", run.no)
+		}
+		w.p.abandon()
+		if run.no == nil || run.no.Code != subjects.CodeUnavailable {
+			t.Fatalf("what runs was told %v", run.no)
 		}
 		close(run.done)
 		<-idle

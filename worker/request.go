@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"toolsearch/dispatch"
 	"toolsearch/subjects"
 )
 
@@ -22,8 +24,8 @@ import (
 var errStopped = errors.New("worker: shutting down")
 
 // handler does the work of one verb. The body it returns is what the runtime hands to its model. An error that is a
-// *[subjects.Error] goes to the runtime as it is; a *[subjects.ToolError] is an ordinary reply; anything else is told
-// as INTERNAL and logged.
+// *[subjects.Error] goes to the runtime as it is; a *[subjects.ToolError] or a *[dispatch.Refusal] is an ordinary reply;
+// anything else is told as INTERNAL and logged.
 type handler func(ctx context.Context, r *request) ([]byte, error)
 
 // request is one message on its way through an endpoint. The order is: subject, admission, deadline, claim check,
@@ -34,9 +36,10 @@ type request struct {
 	msg      micro.Request
 	tenant   string
 	session  string
-	deadline time.Time // zero: none was named
-	body     []byte    // after the claim check
-	reply    *buffer   // for handlers to build the reply in; given back after the answer
+	deadline time.Time   // zero: none was named
+	body     []byte      // after the claim check
+	header   nats.Header // of the reply, from the handler
+	reply    *buffer     // for handlers to build the reply in; given back after the answer
 	answered atomic.Bool
 }
 
@@ -93,8 +96,7 @@ func (r *request) handle() (body []byte, h nats.Header, err error) {
 		return nil, nil, badField("body", "the body must be UTF-8")
 	}
 	body, err = r.endpoint.handler(ctx, r)
-	var mistake *subjects.ToolError
-	if errors.As(err, &mistake) {
+	if mistake := mistakeOf(err); mistake != nil {
 		r.endpoint.counters.mistakes.Add(1)
 		body, err = subjects.MarshalModel(mistake)
 	}
@@ -102,6 +104,20 @@ func (r *request) handle() (body []byte, h nats.Header, err error) {
 		return nil, nil, r.serviceError(ctx, err)
 	}
 	return r.pack(ctx, body)
+}
+
+// mistakeOf is the reply that tells a model of its mistake, nil if err is none.
+func mistakeOf(err error) any {
+	var plain *subjects.ToolError
+	var refusal *dispatch.Refusal
+	switch {
+	case err == nil:
+	case errors.As(err, &plain):
+		return plain
+	case errors.As(err, &refusal):
+		return refusal
+	}
+	return nil
 }
 
 // isLarge reports whether the body comes by claim check.
@@ -129,7 +145,7 @@ func (r *request) load(ctx context.Context) error {
 
 // pack sends a reply that is over the server's max_payload by claim check.
 func (r *request) pack(ctx context.Context, body []byte) ([]byte, nats.Header, error) {
-	h := r.traceHeader(nil)
+	h := r.traceHeader(r.header)
 	if int64(len(body)+replyHeadroom) <= r.worker.nc.MaxPayload() {
 		return body, h, nil
 	}
@@ -172,13 +188,18 @@ func (r *request) refuse(err *subjects.Error) {
 	r.answer(nil, nil, err)
 }
 
+// abandon answers for a handler that does not return.
+func (r *request) abandon(err *subjects.Error) { r.answer(nil, nil, err) }
+
 // errorReply writes a service error as NATS services do, and counts it.
 func (r *request) errorReply(err error) ([]byte, nats.Header) {
 	var e *subjects.Error
 	if !errors.As(err, &e) {
 		e = subjects.Errorf(subjects.CodeInternal, "the worker failed on this request; its log tells more")
 	}
-	h := r.traceHeader(nats.Header{})
+	h := nats.Header{}
+	maps.Copy(h, r.header)
+	r.traceHeader(h)
 	if e.Code == subjects.CodeInternal {
 		if id := traceID(h); id != "" {
 			traced := *e

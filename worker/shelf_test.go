@@ -230,12 +230,16 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// apiCalls counts, from now on, the worker's requests to JetStream and its publishes into the buckets.
+// apiCalls counts, from now on, what is asked of the buckets of catalogs and scopes and published into them.
 func (b *bundle) apiCalls() func() int64 {
 	b.t.Helper()
 	var n atomic.Int64
 	for _, subject := range []string{"$JS.API.>", "$KV.>", "$O.>"} {
-		sub, err := b.nc.Subscribe(subject, func(*nats.Msg) { n.Add(1) })
+		sub, err := b.nc.Subscribe(subject, func(m *nats.Msg) {
+			if strings.Contains(m.Subject, b.w.opts.Layout.CatalogBucket()) || strings.Contains(m.Subject, b.w.opts.Layout.ScopeBucket()) {
+				n.Add(1)
+			}
+		})
 		if err != nil {
 			b.t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"toolsearch/subjects"
+	"toolsearch/worker/durable"
 	"toolsearch/worker/storage"
 )
 
@@ -28,6 +29,8 @@ type Worker struct {
 	bodies *subjects.Bodies
 	large  *semaphore.Weighted
 	shelf  *shelf
+
+	durable *durable.Calls // made by the goroutine that follows the connection, before the endpoints
 
 	queries   *pool
 	calls     *pool
@@ -95,6 +98,10 @@ func New(nc *nats.Conn, o Options) (*Worker, error) {
 		{worker: w, verb: subjects.VerbAssemble, handler: w.assemble, pool: w.queries, timeout: o.RequestTimeout},
 		{worker: w, verb: subjects.VerbSearch, handler: w.search, pool: w.queries, timeout: o.RequestTimeout},
 		{worker: w, verb: subjects.VerbDescribe, handler: w.describe, pool: w.queries, timeout: o.RequestTimeout},
+		{worker: w, verb: subjects.VerbCall, handler: w.call, pool: w.calls, timeout: o.CallTimeout},
+	}
+	if _, err := w.newDurable(); err != nil { // to tell of bad options now
+		return nil, err
 	}
 	return w, nil
 }
@@ -135,7 +142,7 @@ func (w *Worker) Start(ctx context.Context) error {
 		}
 	})
 	// Registered before the status is read, so that no change falls between.
-	changes := w.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
+	changes := w.nc.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.CLOSED)
 	w.upkeep.Add(1)
 	go func() {
 		defer w.upkeep.Done()
@@ -159,8 +166,8 @@ func (w *Worker) follow(ctx context.Context, changes <-chan nats.Status) {
 		select {
 		case <-ctx.Done():
 			return
-		case s, ok := <-changes:
-			if !ok || s == nats.CLOSED {
+		case s, open := <-changes:
+			if !open || s == nats.CLOSED {
 				return
 			}
 			pause.Reset()
@@ -169,15 +176,37 @@ func (w *Worker) follow(ctx context.Context, changes <-chan nats.Status) {
 			if !w.nc.IsConnected() {
 				continue // the change that follows brings us back
 			}
-			err := w.bringUp(ctx)
+			changed, err := w.attempt(ctx, changes)
 			w.note(err)
-			if err != nil {
+			switch {
+			case changed:
+				retry.Reset(0)
+			case err != nil:
 				w.log.Warn("the worker is not up yet and tries again", "error", err)
 				retry.Reset(pause.NextBackOff())
 			}
 		}
 	}
 }
+
+// attempt tries to bring the worker up. It ends early when the connection changes: a request that a server took with it
+// would be waited for in vain.
+func (w *Worker) attempt(ctx context.Context, changes <-chan nats.Status) (changed bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, bringUpTimeout)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- w.bringUp(ctx) }()
+	select {
+	case err = <-done:
+		return false, err
+	case <-changes:
+		cancel()
+		return true, <-done
+	}
+}
+
+// bringUpTimeout bounds one attempt to bring the worker up.
+const bringUpTimeout = 30 * time.Second
 
 func (w *Worker) note(err error) {
 	w.mu.Lock()
@@ -187,8 +216,6 @@ func (w *Worker) note(err error) {
 
 // bringUp makes the streams and, if they are not there yet, the endpoints.
 func (w *Worker) bringUp(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
 	if drift, err := storage.Drift(ctx, w.js, w.opts.Layout); err == nil {
 		for _, d := range drift {
 			w.log.Info("a stream is brought to the layout", "stream", d.Stream, "field", d.Field, "have", d.Have, "want", d.Want)
@@ -199,6 +226,9 @@ func (w *Worker) bringUp(ctx context.Context) error {
 	}
 	if w.is() != stateStarting {
 		return nil
+	}
+	if err := w.startDurable(ctx); err != nil {
+		return err
 	}
 	svc, err := w.serve()
 	if err != nil {
