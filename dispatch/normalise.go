@@ -1,7 +1,10 @@
 package dispatch
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"toolsearch/catalog"
@@ -18,16 +21,18 @@ import (
 // The first mistake rejects the whole call, as a [*subjects.ToolError]. Arguments that are neither an object nor a
 // string are a [*subjects.Error]: only a runtime can have sent them.
 func Normalise(arguments json.RawMessage) ([]Entry, error) {
-	// The wrapper adds the outer object, the array and the entry.
-	if nesting(arguments) > MaxDepth+3 {
-		return nil, &subjects.ToolError{Message: textDepth()}
+	if err := shallow(arguments); err != nil {
+		return nil, err
 	}
 	object, err := catalog.UnmarshalArguments(arguments)
 	if err != nil {
+		if text := bytes.TrimSpace(arguments); len(text) > 0 && text[0] == '"' && json.Valid(text) {
+			return nil, cmp.Or(shallow([]byte(unquote(text))), err)
+		}
 		return nil, err
 	}
-	if nesting(object) > MaxDepth+3 {
-		return nil, &subjects.ToolError{Message: textDepth()}
+	if err := shallow(object); err != nil { // it may have come out of a string
+		return nil, err
 	}
 	fields := fieldsOf(object)
 	if calls := fields["calls"]; present(calls) {
@@ -43,12 +48,28 @@ func Normalise(arguments json.RawMessage) ([]Entry, error) {
 	return []Entry{e}, nil
 }
 
+// shallow refuses a text in which arguments are too deep: calls, its array and an entry stand around them.
+func shallow(text []byte) error {
+	if depth, _ := measure(text); depth > MaxDepth+3 {
+		return &subjects.ToolError{Message: textDepth}
+	}
+	return nil
+}
+
+// malformed tells why a text could not be read; text words it for anything but depth.
+func malformed(err error, text string) error {
+	if errors.Is(err, errDepth) {
+		text = textDepth
+	}
+	return &subjects.ToolError{Message: text}
+}
+
 // readCalls reads the value of calls.
 func readCalls(calls []byte) ([]Entry, error) {
 	if calls[0] == '"' {
 		text, err := canonical([]byte(unquote(calls)), MaxDepth+2)
 		if err != nil {
-			return nil, &subjects.ToolError{Message: textCallsJSON(err)}
+			return nil, malformed(err, textCallsJSON(err))
 		}
 		calls = text
 	}
@@ -104,7 +125,7 @@ func readArguments(i int, raw []byte) (json.RawMessage, error) {
 	}
 	object, err := canonical(raw, MaxDepth)
 	if err != nil {
-		return nil, &subjects.ToolError{Message: textEntryArgumentsJSON(i, err)}
+		return nil, malformed(err, textEntryArgumentsJSON(i, err))
 	}
 	if object[0] != '{' {
 		return nil, &subjects.ToolError{Message: textEntryArgumentsObject(i)}

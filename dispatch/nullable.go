@@ -38,7 +38,7 @@ type rewriter struct {
 	dropped    bool // a pattern was dropped
 	negatedRef bool // a reference stands below a negation
 	err        error
-	enumerated int // values in all enums
+	enumerated int // the cost of comparing a value with those of all enums
 }
 
 // rewrite returns the copy of a root schema, or why it cannot be used.
@@ -119,7 +119,9 @@ func (r *rewriter) keyword(m member, negated bool) *value {
 	negated = negated || slices.Contains(negations, m.key)
 	switch {
 	case m.key == "enum":
-		r.enumerated += len(v.items)
+		for _, item := range v.items {
+			r.enumerated += comparisonCost(item)
+		}
 		return v
 	case slices.Contains(literals, m.key):
 		return v
@@ -146,6 +148,17 @@ func (r *rewriter) keyword(m member, negated bool) *value {
 		return out
 	}
 	return r.schema(v, negated)
+}
+
+// comparisonCost weighs the comparison of a value: numbers are compared as exact fractions, the rest at once or soon.
+func comparisonCost(v *value) int {
+	switch v.kind {
+	case kindNumber:
+		return 50
+	case kindArray, kindObject:
+		return 10 + len(v.items) + len(v.members)
+	}
+	return 1
 }
 
 func (r *rewriter) drop(negated bool) {

@@ -11,21 +11,125 @@ import (
 // maxPattern is the longest pattern that is compiled, in bytes.
 const maxPattern = 4096
 
-// compilePattern reads a pattern of a schema, a regular expression of ECMA, with Go's engine, which runs in linear
-// time but lacks look-around and back references.
-func compilePattern(ecma string) (*regexp.Regexp, error) {
+// pattern is a regular expression of ECMA, run by Go's engine, which takes linear time but lacks look-around and back
+// references. The one look-around that schemas really use is understood: conditions at the very beginning, as in
+// ^(?!\.)(?!.*\.\.)[a-z.]+$, which generators write for every e-mail address.
+type pattern struct {
+	text   string
+	main   *regexp.Regexp
+	wanted []*regexp.Regexp // all must match as well
+	banned []*regexp.Regexp // none may match
+}
+
+func compilePattern(ecma string) (*pattern, error) {
 	if len(ecma) > maxPattern {
 		return nil, errPattern
 	}
-	if re, err := regexp.Compile(ecma); err == nil {
-		return re, nil
+	p := &pattern{text: ecma}
+	main := ecma
+	var err error
+	for strings.HasPrefix(main, "^(?!") || strings.HasPrefix(main, "^(?=") {
+		end := groupEnd(main[1:])
+		if end < 0 || splits(main) {
+			return nil, errPattern
+		}
+		condition, err := compileECMA("^(?:" + main[len("^(?!"):end] + ")")
+		if err != nil {
+			return nil, err
+		}
+		if main[3] == '!' {
+			p.banned = append(p.banned, condition)
+		} else {
+			p.wanted = append(p.wanted, condition)
+		}
+		main = "^" + main[end+1:]
 	}
-	return regexp.Compile(translate(ecma))
+	p.main, err = compileECMA(main)
+	return p, err
 }
 
 func usablePattern(ecma string) bool {
 	_, err := compilePattern(ecma)
 	return err == nil
+}
+
+// MatchString reports whether s contains a match.
+func (p *pattern) MatchString(s string) bool {
+	for _, re := range p.banned {
+		if re.MatchString(s) {
+			return false
+		}
+	}
+	for _, re := range p.wanted {
+		if !re.MatchString(s) {
+			return false
+		}
+	}
+	return p.main.MatchString(s)
+}
+
+// String is the pattern as the schema has it.
+func (p *pattern) String() string { return p.text }
+
+// groupEnd is the offset, in a text with one character before it, of the parenthesis that closes the group which s
+// begins with; -1 if none does.
+func groupEnd(s string) int {
+	depth := 0
+	for i, c := range significant(s) {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return -1
+}
+
+// splits reports whether a pattern is an alternative of several at its top level.
+func splits(s string) bool {
+	depth := 0
+	for _, c := range significant(s) {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		case '|':
+			if depth == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// significant yields the bytes of a pattern that are neither escaped nor in a character class.
+func significant(s string) func(func(int, byte) bool) {
+	return func(yield func(int, byte) bool) {
+		class := false
+		for i := 0; i < len(s); i++ {
+			switch {
+			case s[i] == '\\':
+				i++
+			case class:
+				class = s[i] != ']'
+			case s[i] == '[':
+				class = true
+			case !yield(i, s[i]):
+				return
+			}
+		}
+	}
+}
+
+func compileECMA(ecma string) (*regexp.Regexp, error) {
+	if re, err := regexp.Compile(ecma); err == nil {
+		return re, nil
+	}
+	return regexp.Compile(translate(ecma))
 }
 
 // translate rewrites the escapes that the two dialects spell differently: \uXXXX, and the escaped underscore.
@@ -54,10 +158,25 @@ func isHex(s string) bool {
 	return strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }
 
+// cost is the instructions of all programs of a pattern, which bound the time for one byte of text.
+func (p *pattern) cost() int {
+	n := 0
+	for _, re := range append(append([]*regexp.Regexp{p.main}, p.wanted...), p.banned...) {
+		parsed, err := syntax.Parse(re.String(), syntax.Perl)
+		if err != nil {
+			continue // cannot be: it was compiled
+		}
+		if program, err := syntax.Compile(parsed.Simplify()); err == nil {
+			n += len(program.Inst)
+		}
+	}
+	return n
+}
+
 // meteredPattern charges each match to the steps of the validation that runs it.
 type meteredPattern struct {
-	*regexp.Regexp
-	cost  int // of 100 bytes of text
+	*pattern
+	cost  int
 	steps *steps
 }
 
@@ -65,21 +184,15 @@ var _ jsonschema.Regexp = (*meteredPattern)(nil)
 
 // newMeteredPattern is the library's engine for one compiled schema.
 func newMeteredPattern(ecma string, s *steps) (jsonschema.Regexp, error) {
-	re, err := compilePattern(ecma)
+	p, err := compilePattern(ecma)
 	if err != nil {
 		return nil, err
 	}
-	cost := len(ecma)
-	if parsed, err := syntax.Parse(re.String(), syntax.Perl); err == nil {
-		if program, err := syntax.Compile(parsed.Simplify()); err == nil {
-			cost = len(program.Inst)
-		}
-	}
-	return &meteredPattern{re, cost, s}, nil
+	return &meteredPattern{p, p.cost(), s}, nil
 }
 
 // MatchString reports whether s contains a match.
 func (p *meteredPattern) MatchString(s string) bool {
-	p.steps.take(1 + p.cost*len(s)/100)
-	return p.Regexp.MatchString(s)
+	p.steps.match(100 + p.cost*len(s))
+	return p.pattern.MatchString(s)
 }

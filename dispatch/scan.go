@@ -20,7 +20,7 @@ var errDepth = fmt.Errorf("it is nested deeper than %d levels", MaxDepth)
 // place, so that what is validated is what is sent.
 func canonical(text []byte, depth int) ([]byte, error) {
 	text = bytes.Trim(text, " \t\r\n")
-	if nesting(text) > depth {
+	if deepest, _ := measure(text); deepest > depth {
 		return nil, errDepth
 	}
 	if !json.Valid(text) {
@@ -40,21 +40,26 @@ func canonical(text []byte, depth int) ([]byte, error) {
 	return text, nil
 }
 
-// nesting is the depth of the deepest array or object of a text, which need not be valid.
-func nesting(text []byte) int {
-	depth, deepest := 0, 0
+// measure returns the depth of the deepest array or object of a text, which need not be valid, and at least as many
+// values as it holds, keys not counted.
+func measure(text []byte) (depth, values int) {
+	open := 0
+	values = 1
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '{', '[':
-			depth++
-			deepest = max(deepest, depth)
+			open++
+			values++
+			depth = max(depth, open)
 		case '}', ']':
-			depth--
+			open--
+		case ',':
+			values++
 		case '"':
 			i = skipString(text, i) - 1
 		}
 	}
-	return deepest
+	return depth, values
 }
 
 // repeats reports whether any object of a valid text has a key twice.

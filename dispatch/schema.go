@@ -20,10 +20,13 @@ const (
 	maxSchemaDepth  = 128
 	maxSchemaValues = 20_000
 	// maxArgumentValues is the most values (scalars, arrays, objects) in one call's arguments.
-	maxArgumentValues = 500_000
-	// maxSteps is the most schema nodes that are applied in one validation. Branches within branches can multiply.
-	maxSteps = 2_000_000
-	// maxComparisons bounds the values of all enums times the values of the arguments.
+	maxArgumentValues = 250_000
+	// maxSteps is the most schema nodes that are applied in one validation; see allowance. Branches within branches can
+	// multiply.
+	maxSteps = 1_000_000
+	// maxMatching bounds the work of all patterns, in instructions of their programs times bytes of text.
+	maxMatching = 200_000_000
+	// maxComparisons bounds the values of all enums, numbers counted 50 times, times the values of the arguments.
 	maxComparisons = 20_000_000
 	// maxStack bounds the depth of the arguments times the longest chain of nodes that apply to one value.
 	maxStack = 20_000
@@ -45,7 +48,7 @@ type schema struct {
 	tree   *value
 	broken error
 
-	enumerated int // values in all enums
+	enumerated int // the cost of comparing one value with those of all enums
 	chain      int // the longest chain of nodes that apply to one value
 	size       int // bytes held, roughly
 
@@ -131,10 +134,22 @@ type checker struct {
 
 // steps counts down what a validation may still do. When it is used up it panics with errSteps, since the library
 // cannot be stopped otherwise; run recovers it.
-type steps struct{ left int }
+type steps struct{ nodes, matching int }
 
-func (s *steps) take(n int) {
-	if s.left -= n; s.left < 0 {
+// allowance is what the validation of arguments of this size may take. Real schemas apply a few nodes to each value,
+// and each node costs more the deeper the value stands.
+func allowance(values, depth int) steps {
+	return steps{nodes: min(maxSteps, 20_000+20*values) / (1 + depth/64), matching: maxMatching}
+}
+
+func (s *steps) node() {
+	if s.nodes--; s.nodes < 0 {
+		panic(errSteps)
+	}
+}
+
+func (s *steps) match(work int) {
+	if s.matching -= work; s.matching < 0 {
 		panic(errSteps)
 	}
 }
@@ -148,13 +163,13 @@ func newChecker(tree *value) (c *checker, err error) {
 			c, err = nil, fmt.Errorf("the schema cannot be compiled: %v", r)
 		}
 	}()
-	c = &checker{steps: steps{maxSteps}}
+	c = &checker{}
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(noLoader{})
 	compiler.UseRegexpEngine(func(p string) (jsonschema.Regexp, error) { return newMeteredPattern(p, &c.steps) })
 	compiler.AssertFormat()
 	compiler.RegisterFormat(&jsonschema.Format{Name: tickFormat, Validate: func(any) error {
-		c.steps.take(1)
+		c.steps.node()
 		return nil
 	}})
 	if err := compiler.AddResource(schemaURL, tree.plain()); err != nil {
@@ -172,9 +187,9 @@ type noLoader struct{}
 // Load refuses.
 func (noLoader) Load(string) (any, error) { return nil, errOutside }
 
-// run validates decoded arguments. It returns the failure tree of the library, nil if there is none, and an error if
+// run validates decoded arguments within an allowance. It returns the failure tree of the library, nil if there is none, and an error if
 // the validation could not be finished.
-func (s *schema) run(arguments any) (failed *jsonschema.ValidationError, err error) {
+func (s *schema) run(arguments any, allowed steps) (failed *jsonschema.ValidationError, err error) {
 	var c *checker
 	select {
 	case c = <-s.spare:
@@ -192,7 +207,7 @@ func (s *schema) run(arguments any) (failed *jsonschema.ValidationError, err err
 			failed, err = nil, fmt.Errorf("the validation broke off: %v", r)
 		}
 	}()
-	c.steps.left = maxSteps
+	c.steps = allowed
 	if err := c.compiled.Validate(arguments); err != nil {
 		if !errors.As(err, &failed) {
 			return nil, err

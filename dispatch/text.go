@@ -38,9 +38,7 @@ func textCallsJSON(why error) string {
 }
 
 // textDepth is told for arguments that are nested without measure.
-func textDepth() string {
-	return fmt.Sprintf("The arguments are nested deeper than %d levels. Nothing was run; send flatter ones.", MaxDepth)
-}
+var textDepth = fmt.Sprintf("The arguments are nested deeper than %d levels. Nothing was run; send flatter ones.", MaxDepth)
 
 func textEntryObject(i int) string {
 	return fmt.Sprintf("calls[%d] must be an object {\"name\": ..., \"arguments\": {...}}. Nothing was run; send it in that form.", i)

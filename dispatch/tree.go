@@ -133,14 +133,7 @@ func (v *value) get(key string) *value {
 	return nil
 }
 
-// object returns an object's member if it is an object, else nil; array likewise.
-func (v *value) object(key string) *value {
-	if m := v.get(key); m != nil && m.kind == kindObject {
-		return m
-	}
-	return nil
-}
-
+// array returns an object's member if it is an array, else nil.
 func (v *value) array(key string) *value {
 	if m := v.get(key); m != nil && m.kind == kindArray {
 		return m

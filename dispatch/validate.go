@@ -29,7 +29,7 @@ type Checked struct {
 func Validate(name string, parameters, arguments json.RawMessage) (Checked, error) {
 	object, err := canonical(arguments, MaxDepth)
 	if err != nil {
-		return Checked{}, &subjects.ToolError{Message: textArgumentsJSON(name, err)}
+		return Checked{}, malformed(err, textArgumentsJSON(name, err))
 	}
 	if object[0] != '{' {
 		return Checked{}, &subjects.ToolError{Message: textArgumentsObject(name)}
@@ -93,13 +93,12 @@ func (s *schema) fails(object []byte) (*failure, any, error) {
 	if s.broken != nil {
 		return nil, nil, s.broken
 	}
-	d := decoder{text: object, left: maxArgumentValues}
-	arguments, _ := d.value(0)
-	values := maxArgumentValues - d.left
-	if d.left < 0 || values*s.enumerated > maxComparisons || d.deepest*s.chain > maxStack {
+	depth, values := measure(object)
+	if values > maxArgumentValues || values*s.enumerated > maxComparisons || depth*s.chain > maxStack {
 		return nil, nil, errArgs
 	}
-	tree, err := s.run(arguments)
+	arguments, _ := decode(object, 0)
+	tree, err := s.run(arguments, allowance(values, depth))
 	if err != nil || tree == nil {
 		return nil, nil, err
 	}
@@ -111,55 +110,37 @@ func (s *schema) fails(object []byte) (*failure, any, error) {
 	return &chosen, arguments, nil
 }
 
-// decoder turns a valid JSON text into what the schema library reads. It gives up when there are too many values.
-type decoder struct {
-	text           []byte
-	left           int
-	depth, deepest int
-}
-
-func (d *decoder) value(pos int) (v any, end int) {
-	if d.left--; d.left < 0 {
-		return nil, skipValue(d.text, pos)
-	}
-	switch kindAt(d.text, pos) {
+// decode turns the value at pos of a valid JSON text into what the schema library reads, and returns the offset after it.
+func decode(text []byte, pos int) (any, int) {
+	k := kindAt(text, pos)
+	switch k {
 	case kindObject:
 		object := map[string]any{}
-		d.enter(1)
-		end = eachMember(d.text, pos, func(key span, pos int) int {
-			v, end := d.value(pos)
-			object[unquote(d.text[key.start:key.end])] = v
+		end := eachMember(text, pos, func(key span, pos int) int {
+			v, end := decode(text, pos)
+			object[unquote(text[key.start:key.end])] = v
 			return end
 		})
-		d.enter(-1)
 		return object, end
 	case kindArray:
 		array := []any{}
-		d.enter(1)
-		end = eachElement(d.text, pos, func(pos int) int {
-			v, end := d.value(pos)
+		end := eachElement(text, pos, func(pos int) int {
+			v, end := decode(text, pos)
 			array = append(array, v)
 			return end
 		})
-		d.enter(-1)
 		return array, end
 	}
-	end = skipValue(d.text, pos)
-	switch raw := d.text[pos:end]; kindAt(d.text, pos) {
+	end := skipValue(text, pos)
+	switch k {
 	case kindString:
-		return unquote(raw), end
+		return unquote(text[pos:end]), end
 	case kindNumber:
-		return json.Number(comparableNumber(string(raw))), end
+		return json.Number(comparableNumber(string(text[pos:end]))), end
 	case kindNull:
 		return nil, end
-	default:
-		return raw[0] == 't', end
 	}
-}
-
-func (d *decoder) enter(n int) {
-	d.depth += n
-	d.deepest = max(d.deepest, d.depth)
+	return k == kindTrue, end
 }
 
 // at follows a path into decoded arguments.
