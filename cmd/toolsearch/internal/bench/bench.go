@@ -80,6 +80,9 @@ const (
 	assemblePart = 0.15
 )
 
+// warmUp: the first 1/warmUp of a part warms connections, caches and the scheduler up and does not count.
+const warmUp = 20
+
 // Run measures. It needs a worker on the bus, assembles the tools there and leaves them to expire.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	o, err := o.withDefaults()
@@ -198,8 +201,9 @@ func (r *run) asking() (body []byte, size int) {
 // latency has one request in flight: a search and an echo of its size in turn.
 func (r *run) latency(ctx context.Context) error {
 	var searches, echoes times
+	span := time.Duration(latencyPart * float64(r.Duration))
 	began, told := time.Now(), time.Now()
-	for i := 0; time.Since(began) < time.Duration(latencyPart*float64(r.Duration)); i++ {
+	for i := 0; time.Since(began) < span; i++ {
 		body, size := r.asking()
 		s, err := r.ask(ctx, r.subject, body, size)
 		if err != nil {
@@ -209,7 +213,7 @@ func (r *run) latency(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if i >= 200 { // the first warm connections, caches and the scheduler up
+		if time.Since(began) > span/warmUp {
 			searches, echoes = append(searches, s), append(echoes, e)
 		}
 		if i%500 == 0 {
@@ -273,8 +277,9 @@ func (r *run) slice(ctx context.Context, d time.Duration, echo bool) (int, time.
 func (r *run) assemble(ctx context.Context) error {
 	subject := r.Root.Request(tenant, session, subjects.VerbAssemble)
 	var asked, echoes times
+	span := time.Duration(assemblePart * float64(r.Duration))
 	began, told := time.Now(), time.Now()
-	for i := 0; time.Since(began) < time.Duration(assemblePart*float64(r.Duration)); i++ {
+	for i := 0; time.Since(began) < span; i++ {
 		body, err := subjects.AppendAssembleRequest(nil, &subjects.AssembleRequest{Catalog: r.scope.Catalog().Digest(), Connectors: new(bool)})
 		if err != nil {
 			return err
@@ -287,7 +292,7 @@ func (r *run) assemble(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if i >= 50 {
+		if time.Since(began) > span/warmUp {
 			asked, echoes = append(asked, a), append(echoes, e)
 		}
 		if i%200 == 0 {
