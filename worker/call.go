@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 
 	"github.com/nats-io/nats.go"
@@ -22,7 +21,7 @@ func (w *Worker) call(ctx context.Context, r *request) ([]byte, error) {
 	}
 	key := dispatch.CallKey{Tenant: r.tenant, Session: r.session, Call: req.CallID}
 	if key.Call == "" {
-		key.Call = rand.Text()
+		key.Call = subjects.NewCallID()
 	}
 	if err := key.Validate(); err != nil {
 		return nil, err
