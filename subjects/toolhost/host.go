@@ -285,15 +285,19 @@ func (h *Host) handle(m *nats.Msg) (reply *subjects.HostReply, running <-chan st
 	}
 	ctx, cancel := context.WithDeadline(ctx, r.Deadline)
 	defer cancel()
-	e, mine := h.keys.claim(r.IdempotencyKey, fingerprint(r))
-	switch {
-	case e == nil:
-		return conflict(), nil
-	case !mine:
-		return e.wait(ctx), nil
+	for print := fingerprint(r); ; {
+		e, mine := h.keys.claim(r.IdempotencyKey, print)
+		switch {
+		case e == nil:
+			return conflict(), nil
+		case mine:
+			go h.begin(ctx, r, m.Header, e)
+			return e.waitOwn(ctx), e.done
+		}
+		if reply := e.wait(ctx); reply != nil {
+			return reply, nil
+		}
 	}
-	go h.begin(ctx, r, m.Header, e)
-	return e.wait(ctx), e.done
 }
 
 // read decodes and checks a request, or says what is wrong with it.
@@ -338,6 +342,10 @@ func (h *Host) begin(ctx context.Context, r *subjects.HostRequest, header nats.H
 		}
 	}
 	if h.store == nil {
+		if !e.begin() {
+			h.keys.drop(e, notBegun())
+			return
+		}
 		h.keys.settle(e, h.run(ctx, tool, r, header))
 		return
 	}
@@ -347,7 +355,7 @@ func (h *Host) begin(ctx context.Context, r *subjects.HostRequest, header nats.H
 		h.keys.drop(e, serviceFailure(err)) // nothing ran, and nothing was learnt of the key
 	case known != nil:
 		h.keys.settle(e, known)
-	case ctx.Err() != nil:
+	case !e.begin():
 		h.store.release(claimed)
 		h.keys.drop(e, notBegun())
 	default:

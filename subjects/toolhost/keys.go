@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"toolsearch/subjects"
@@ -31,12 +32,21 @@ type keyEntry struct {
 	key, fingerprint [32]byte
 	since            time.Time
 	done             chan struct{}
+	progress         atomic.Int32 // waiting, begun or expired
 
 	// Guarded by the table.
 	table           *keyTable
 	reply           *subjects.HostReply // nil while the tool runs
+	dropped         bool                // reply is not the key's answer
 	claimed, answer *list.Element       // places in order and answers; answer is nil without one
 }
+
+// How far a key's own request has come: its deadline and the begin of its tool exclude each other.
+const (
+	waiting int32 = iota
+	begun
+	expired
+)
 
 // forgotten stands for an answer that was too old or too large to be kept.
 var forgotten = failure(string(subjects.EntryOutcomeUnknown), "this idempotency_key ran before and its answer is no longer kept; nothing was run again")
@@ -88,7 +98,7 @@ func (t *keyTable) settle(e *keyEntry, reply *subjects.HostReply) {
 func (t *keyTable) drop(e *keyEntry, reply *subjects.HostReply) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e.reply = reply
+	e.reply, e.dropped = reply, true
 	close(e.done)
 	t.remove(e)
 }
@@ -140,21 +150,45 @@ func size(r *subjects.HostReply) int64 {
 	return n
 }
 
-// wait gives the entry's answer, or says why it does not wait for it any longer.
+// begin claims the right to run the tool; it fails where the deadline was first.
+func (e *keyEntry) begin() bool { return e.progress.CompareAndSwap(waiting, begun) }
+
+// waitOwn gives the owner's reply: the answer, or why it does not wait for it any longer.
+func (e *keyEntry) waitOwn(ctx context.Context) *subjects.HostReply {
+	select {
+	case <-e.done:
+		reply, _ := e.answered()
+		return reply
+	case <-ctx.Done():
+	}
+	if e.progress.CompareAndSwap(waiting, expired) {
+		return notBegun()
+	}
+	return stillRuns(ctx)
+}
+
+// wait gives the answer of a key that another request runs. nil: that one was dropped, so the key is free again.
 func (e *keyEntry) wait(ctx context.Context) *subjects.HostReply {
 	select {
 	case <-e.done:
-		return e.answered()
+		if reply, dropped := e.answered(); !dropped {
+			return reply
+		}
+		return nil
 	case <-ctx.Done():
+		return stillRuns(ctx)
 	}
+}
+
+func (e *keyEntry) answered() (reply *subjects.HostReply, dropped bool) {
+	e.table.mu.Lock()
+	defer e.table.mu.Unlock()
+	return e.reply, e.dropped
+}
+
+func stillRuns(ctx context.Context) *subjects.HostReply {
 	if errors.Is(context.Cause(ctx), ErrStopped) {
 		return failure(string(subjects.EntryOutcomeUnknown), "the host was stopped while the tool ran; what it did is not known")
 	}
 	return failure(string(subjects.EntryOutcomeUnknown), "the tool still runs past the deadline; the same idempotency_key asks for its answer later")
-}
-
-func (e *keyEntry) answered() *subjects.HostReply {
-	e.table.mu.Lock()
-	defer e.table.mu.Unlock()
-	return e.reply
 }

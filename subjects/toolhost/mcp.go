@@ -20,8 +20,8 @@ type MCPOptions struct {
 }
 
 // FromMCP makes tools of an MCP server that session is connected to. The session stays the caller's; close it after
-// the host has stopped. The result of a tool is the server's tools/call result as it is; a result that says isError
-// becomes TOOL_ERROR with its text.
+// the host has stopped. The result of a tool is the content and structuredContent of the server's tools/call result,
+// without what is the protocol's; a result that says isError becomes TOOL_ERROR with its text.
 func FromMCP(ctx context.Context, session *mcp.ClientSession, o MCPOptions) ([]Tool, error) {
 	if session == nil {
 		return nil, errors.New("toolhost: FromMCP needs a session")
@@ -57,8 +57,14 @@ func callMCP(session *mcp.ClientSession, name string) Handler {
 		if out.Content == nil && out.StructuredContent == nil {
 			return nil, errors.New("the MCP server answered without content")
 		}
-		return out, nil
+		return mcpResult{out.Content, out.StructuredContent}, nil
 	}
+}
+
+// mcpResult is what a model reads of a tools/call result.
+type mcpResult struct {
+	Content           []mcp.Content `json:"content"`
+	StructuredContent any           `json:"structuredContent,omitempty"`
 }
 
 // contentText is what a failed tool says, for the model.
