@@ -112,24 +112,3 @@ func BenchmarkSearchExtra(b *testing.B) {
 	set := FullSet(c.Len())
 	reportMedian(b, func(i int) { rank(c, set, queries[i%len(queries)], 5, extra) })
 }
-
-// BenchmarkBuild measures reading and indexing a catalog.
-func BenchmarkBuild(b *testing.B) {
-	for name, elements := range benchmarkCatalogs(b) {
-		b.Run(name, func(b *testing.B) {
-			tools := catalogtest.Array(elements)
-			b.ReportAllocs()
-			b.SetBytes(int64(len(tools)))
-			var c *Catalog
-			for b.Loop() {
-				var err error
-				if c, err = Build(tools, Limits{}); err != nil {
-					b.Fatal(err)
-				}
-			}
-			n := float64(len(elements))
-			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/n, "µs/tool")
-			b.ReportMetric(float64(c.IndexSize())/n, "index_B/tool")
-		})
-	}
-}

@@ -48,13 +48,14 @@ func TestStemVocabulary(t *testing.T) {
 // tools are really made of, most of which the vocabulary does not have.
 func TestStemOfCatalogWords(t *testing.T) {
 	t.Parallel()
-	seen := map[string]bool{}
+	written, seen := map[string]bool{}, map[string]bool{}
 	for _, file := range catalogtest.Files(t) {
 		s := wordScanner{text: string(catalogtest.Read(t, file))}
 		for word, kind := s.next(); kind != noWord; word, kind = s.next() {
-			if kind != plainWord && kind != mixedWord {
+			if written[word] || kind != plainWord && kind != mixedWord {
 				continue
 			}
+			written[word] = true
 			for _, w := range append(split(word), word) {
 				if w = strings.ToLower(w); !seen[w] {
 					seen[w] = true

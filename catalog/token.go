@@ -314,7 +314,7 @@ func fold(word string) string {
 		return strings.ToLower(word)
 	}
 	bare := strings.Map(func(r rune) rune {
-		if isAccent(r) {
+		if isAccent(r) || !isWordRune(r) { // some letters come apart into a space and a mark
 			return -1
 		}
 		return r
@@ -322,8 +322,8 @@ func fold(word string) string {
 	return norm.NFKC.String(unaccented.Replace(strings.ToLower(bare)))
 }
 
-// isAccent reports whether r only decorates the letter before it. Marks of one script, such as the vowels of
-// Devanagari, are letters to their readers and stay.
+// isAccent reports whether r only decorates the letter before it: the marks that many scripts share, and the points of
+// Hebrew. Marks such as the vowels of Devanagari are letters to their readers and stay.
 func isAccent(r rune) bool {
-	return r >= 0x300 && unicode.Is(unicode.Inherited, r) && unicode.Is(unicode.M, r) && !isKanaVoicing(r)
+	return r >= 0x300 && unicode.Is(unicode.M, r) && unicode.In(r, unicode.Inherited, unicode.Hebrew) && !isKanaVoicing(r)
 }

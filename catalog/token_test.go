@@ -49,6 +49,7 @@ func TestTokenizeBeyondPlainWords(t *testing.T) {
 		{"créerUtilisateur ÉCOLE", "creerutilisateur creer utilisateur ecol"},
 		{"Список ДРУЗЕЙ Ёлка", "список друзеи елка"},
 		{"Σίσυφος ΣΊΣΥΦΟΣ", "σισυφοσ σισυφοσ"},
+		{"שָׁלוֹם مُحَمَّد", "שלום محمد"},
 		{"हिन्दी भाषा", "हिन्दी भाषा"},
 		{"发送消息", "发送 送消 消息"},
 		{"发 x", "发 x"},
@@ -98,7 +99,7 @@ func TestTokenizeCaseAndAccents(t *testing.T) {
 func FuzzTokenize(f *testing.F) {
 	for _, text := range []string{
 		"", "mcp__github__create_issue", "getUserProfile XMLHTTPFetch oauth2Token", "café naïve Straße", "发送消息 メッセージ 메시지",
-		"\x00\xff", "a\u0301\u0301\u0301", "\u0301", "ﾞ", "⚠️1️⃣", strings.Repeat("aB1", 100), strings.Repeat("漢", 100), "İıſK",
+		"\x00\xff", "a\u0301\u0301\u0301", "\u0301", "ﾞ", "⚠️1️⃣", strings.Repeat("aB1", 100), strings.Repeat("漢", 100), "İıſK", "0ͺ", "ﷺŉ㍿",
 	} {
 		f.Add(text)
 	}
