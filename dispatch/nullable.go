@@ -18,7 +18,9 @@ var (
 )
 
 // literals are the keywords whose values are data, whatever they look like, and the objects that hold no schemas.
-var literals = []string{"const", "default", "enum", "example", "examples", "required", "type", "dependentRequired", "$vocabulary"}
+var literals = []string{
+	"const", "default", "enum", "example", "examples", "required", "type", "dependentRequired", "$vocabulary",
+}
 
 // namedSchemas are the keywords whose values map names of the author's choice to schemas.
 var namedSchemas = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}

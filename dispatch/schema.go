@@ -166,7 +166,9 @@ func newChecker(tree *value) (c *checker, err error) {
 	c = &checker{}
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(noLoader{})
-	compiler.UseRegexpEngine(func(p string) (jsonschema.Regexp, error) { return newMeteredPattern(p, &c.steps) })
+	compiler.UseRegexpEngine(func(ecma string) (jsonschema.Regexp, error) {
+		return newMeteredPattern(ecma, &c.steps)
+	})
 	compiler.AssertFormat()
 	compiler.RegisterFormat(&jsonschema.Format{Name: tickFormat, Validate: func(any) error {
 		c.steps.node()

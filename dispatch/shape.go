@@ -112,7 +112,7 @@ func (b *shapes) accepts(v *value, word string, seen map[*value]bool) bool {
 	}
 	seen[v] = true
 	chain := b.follow(v)
-	if t := first(chain, "type"); t != nil && (t.kind == kindString && t.text == word || slices.Contains(t.strings(), word)) {
+	if first(chain, "type").names(word) {
 		return true
 	}
 	for _, keyword := range []string{"anyOf", "oneOf", "allOf"} {
@@ -127,10 +127,15 @@ func (b *shapes) accepts(v *value, word string, seen map[*value]bool) bool {
 	return false
 }
 
+// names reports whether the value of type, one word or a list, has a word.
+func (v *value) names(word string) bool {
+	return v != nil && (v.kind == kindString && v.text == word || slices.Contains(v.strings(), word))
+}
+
 // allowsNull reports whether a schema admits null by its type, by OpenAPI's nullable or by a branch that is just null.
 func (b *shapes) allowsNull(v *value) bool {
 	chain := b.follow(v)
-	if t := first(chain, "type"); t != nil && (t.kind == kindString && t.text == "null" || slices.Contains(t.strings(), "null")) {
+	if first(chain, "type").names("null") {
 		return true
 	}
 	if n := first(chain, "nullable"); n != nil && n.kind == kindTrue {
@@ -140,7 +145,7 @@ func (b *shapes) allowsNull(v *value) bool {
 		if branches := first(chain, keyword); branches != nil {
 			for _, branch := range branches.items {
 				if branch.kind == kindObject {
-					if t := first(b.follow(branch), "type"); t != nil && t.kind == kindString && t.text == "null" {
+					if t := first(b.follow(branch), "type"); t != nil && t.text == "null" {
 						return true
 					}
 				}

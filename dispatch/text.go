@@ -25,7 +25,8 @@ const (
 	// textValidateHint is the next step after a [Refusal].
 	textValidateHint = "Correct the arguments to match the schema in `parameters` and call again."
 
-	textCallsShape = "`calls` must be an array with at least one {\"name\": ..., \"arguments\": {...}}. Nothing was run; send it in that form."
+	textCallsShape = "`calls` must be an array with at least one {\"name\": ..., \"arguments\": {...}}. " +
+		"Nothing was run; send it in that form."
 
 	textNoConnectors = "Connectors are not available in this session. Nothing was run; use tool_search for what is."
 )
@@ -34,14 +35,16 @@ const (
 const textCallsMissing = "`calls` is missing. Nothing was run; send {\"calls\": [{\"name\": ..., \"arguments\": {...}}]}."
 
 func textCallsJSON(why error) string {
-	return bounded(fmt.Sprintf("`calls` is not valid JSON (%s). Nothing was run; send an array of {\"name\", \"arguments\"}.", why))
+	return bounded(fmt.Sprintf("`calls` is not valid JSON (%s). "+
+		"Nothing was run; send an array of {\"name\", \"arguments\"}.", why))
 }
 
 // textDepth is told for arguments that are nested without measure.
 var textDepth = fmt.Sprintf("The arguments are nested deeper than %d levels. Nothing was run; send flatter ones.", MaxDepth)
 
 func textEntryObject(i int) string {
-	return fmt.Sprintf("calls[%d] must be an object {\"name\": ..., \"arguments\": {...}}. Nothing was run; send it in that form.", i)
+	return fmt.Sprintf("calls[%d] must be an object {\"name\": ..., \"arguments\": {...}}. "+
+		"Nothing was run; send it in that form.", i)
 }
 
 func textEntryName(i int) string {
@@ -70,16 +73,19 @@ func textArgumentsObject(name string) string {
 
 // textLocalBatch shows the call that is valid: first, as JSON, stands for it.
 func textLocalBatch(n int, first string) string {
-	return bounded(fmt.Sprintf("A call takes one entry for a tool of this session, and %d were sent; none ran. Send %s, then the remaining %d one by one. "+
+	return bounded(fmt.Sprintf("A call takes one entry for a tool of this session, and %d were sent; none ran. "+
+		"Send %s, then the remaining %d one by one. "+
 		"Only names that begin with connectors__ may share a call.", n, first, n-1))
 }
 
 func textBatchCap(n int) string {
-	return fmt.Sprintf("%d calls are more than the %d that go together. Nothing was run; send fewer, and the rest in another call.", n, MaxBatch)
+	return fmt.Sprintf("%d calls are more than the %d that go together. "+
+		"Nothing was run; send fewer, and the rest in another call.", n, MaxBatch)
 }
 
 func textMissing(name string, missing []string) string {
-	return bounded(fmt.Sprintf("The call to %s lacks the required %s. The tool was not invoked.", shown(name), quotedList(missing)))
+	return bounded(fmt.Sprintf("The call to %s lacks the required %s. The tool was not invoked.",
+		shown(name), quotedList(missing)))
 }
 
 func textInvalid(name, path, constraint, detail string) string {
