@@ -189,8 +189,8 @@ type noLoader struct{}
 // Load refuses.
 func (noLoader) Load(string) (any, error) { return nil, errOutside }
 
-// run validates decoded arguments within an allowance. It returns the failure tree of the library, nil if there is none, and an error if
-// the validation could not be finished.
+// run validates decoded arguments within an allowance. It returns the failure tree of the library, nil if there is
+// none, and an error if the validation could not be finished.
 func (s *schema) run(arguments any, allowed steps) (failed *jsonschema.ValidationError, err error) {
 	var c *checker
 	select {
