@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"toolsearch/catalog"
+	"toolsearch/dispatch"
 	"toolsearch/subjects"
 )
 
@@ -88,6 +89,10 @@ var keys = []key{
 		func(s *Settings) *int { return &s.Worker.Runners }),
 	number("worker.tenant_calls", "Durable calls of one tenant under way, over all workers; 0: the default.", 0, 1<<16,
 		func(s *Settings) *int { return &s.Worker.TenantCalls }),
+	duration("worker.ack_wait", "After so long without a sign of life a call goes to another worker; the same for all workers.",
+		100*time.Millisecond, func(s *Settings) *time.Duration { return &s.Worker.AckWait }),
+	number("worker.max_takeovers", "Workers that may die of one call before it is given up.", 1, 1000,
+		func(s *Settings) *int { return &s.Worker.Takeovers }),
 	size("worker.cache", "Memory for indexes, scopes and assembled replies.", 1<<20,
 		func(s *Settings) *int64 { return &s.Worker.Cache }),
 	size("worker.catalog_bytes", "Largest catalog that is taken.", 1,
@@ -123,6 +128,8 @@ func Default() Settings {
 		Embedded: Embedded{Dir: "toolsearch-data", Host: "127.0.0.1", Port: 4222},
 		Store:    Store{Replicas: 1},
 		Worker: Worker{
+			AckWait:      30 * time.Second,
+			Takeovers:    dispatch.DefaultMaxTakeovers,
 			Cache:        1 << 30,
 			CatalogBytes: 64 << 20,
 			CatalogTools: 50_000,

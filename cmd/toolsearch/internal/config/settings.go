@@ -92,6 +92,8 @@ type Worker struct {
 	Calls        int           // calls that wait for their results side by side
 	Runners      int           // durable calls that this worker runs side by side
 	TenantCalls  int           // durable calls of one tenant under way, over all workers
+	AckWait      time.Duration // after how long without a sign of life a call goes to another worker
+	Takeovers    int           // workers that may die of one call before it is given up
 	Cache        int64         // bytes of indexes, scopes and assembled replies
 	CatalogBytes int64         // largest catalog
 	CatalogTools int           // most tools in one catalog

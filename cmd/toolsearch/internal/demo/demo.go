@@ -98,6 +98,7 @@ func (s *stage) open(ctx context.Context) (err error) {
 	}
 	settings := config.Default()
 	settings.NATS.URL = s.bus.ClientURL()
+	settings.Worker.AckWait = takeover
 	settings.Connectors.Origin, settings.Connectors.Token = s.gateway.URL(), token(0)
 	if s.node, err = node.Start(ctx, settings, quiet); err != nil {
 		return err
@@ -111,7 +112,7 @@ func (s *stage) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	client, err := subjects.NewClient(s.nc, subjects.ClientOptions{})
+	client, err := subjects.NewClient(s.nc, subjects.ClientOptions{Reattach: takeover})
 	if err != nil {
 		return err
 	}

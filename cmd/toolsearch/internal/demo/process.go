@@ -23,7 +23,8 @@ type process struct {
 	gone        bool
 }
 
-// takeover is how soon a killed worker's job goes to another. A real installation waits longer.
+// takeover is how soon a killed worker's job goes to another, and how soon the agent asks again. A real installation
+// waits longer, 30 s if nobody says otherwise.
 const takeover = time.Second
 
 // startWorkers starts n workers and returns when all answer.

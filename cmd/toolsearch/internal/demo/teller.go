@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"toolsearch/cmd/toolsearch/internal/screen"
 	"toolsearch/cmd/toolsearch/internal/table"
@@ -17,6 +18,7 @@ type teller struct {
 	mu     sync.Mutex
 	out    *screen.Screen
 	scenes int
+	since  time.Time // the scene's begin
 }
 
 const width = 100
@@ -30,6 +32,7 @@ func (t *teller) scene(title string) {
 	}
 	t.out.Println(t.out.Bold(fmt.Sprintf("%d. %s", t.scenes, title)))
 	t.scenes++
+	t.since = time.Now()
 }
 
 // text explains, wrapped to the width.
@@ -81,8 +84,15 @@ func (t *teller) event(e subjects.EntryEvent) {
 	if e.Error != nil {
 		text = string(e.Error.Code)
 	}
-	t.line(fmt.Sprintf("%s%d  %s%s  %s  %s", t.out.Dim("event  < entry "), e.Index, word,
-		strings.Repeat(" ", max(0, len("interrupted")-len(e.Outcome))), e.Name, table.Cut(text, 60)))
+	t.line(fmt.Sprintf("%s%d  %s%s  %s  %s  %s", t.out.Dim("event  < entry "), e.Index, word,
+		strings.Repeat(" ", max(0, len("interrupted")-len(e.Outcome))), t.clock(), e.Name, table.Cut(text, 32)))
+}
+
+// clock is the time since the scene began.
+func (t *teller) clock() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.out.Dim(fmt.Sprintf("+%.2fs", time.Since(t.since).Seconds()))
 }
 
 // wrap breaks a text into lines of at most n characters, at spaces where there are any.

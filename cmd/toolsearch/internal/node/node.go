@@ -16,6 +16,7 @@ import (
 	"toolsearch/connectors"
 	"toolsearch/subjects"
 	"toolsearch/worker"
+	"toolsearch/worker/durable"
 	"toolsearch/worker/embedded"
 	"toolsearch/worker/storage"
 )
@@ -85,7 +86,12 @@ func options(s config.Settings, g *connectors.Gateway, log *slog.Logger) worker.
 		Layout: storage.Layout{Root: subjects.Root(s.Root), Replicas: s.Store.Replicas},
 		Name:   s.Worker.Name, ToolSearch: &toolSearch, CoreTools: s.Worker.CoreTools, Connectors: g,
 		Concurrency: s.Worker.Concurrency, QueueDepth: s.Worker.Queue, CallConcurrency: s.Worker.Calls,
-		CallQueueDepth: s.Worker.Calls, TenantShare: s.Worker.TenantShare, CacheBytes: s.Worker.Cache,
+		CallQueueDepth: s.Worker.Calls,
+		Calls: durable.Options{
+			Slots: s.Worker.Runners, TenantSlots: s.Worker.TenantCalls, AckWait: s.Worker.AckWait,
+			EntryBound: s.Connectors.EntryTimeout, MaxTakeovers: s.Worker.Takeovers,
+		},
+		TenantShare: s.Worker.TenantShare, CacheBytes: s.Worker.Cache,
 		Limits:         catalog.Limits{MaxBytes: int(s.Worker.CatalogBytes), MaxTools: s.Worker.CatalogTools},
 		RequestTimeout: s.Worker.Request, CallTimeout: s.Worker.Call, DrainTimeout: s.Worker.Drain, Logger: log,
 	}
