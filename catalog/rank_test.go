@@ -137,11 +137,15 @@ func indexedText(t *Tool) string {
 	if len(schema.Properties) > 0 && schema.Properties[0] == '{' {
 		d := json.NewDecoder(strings.NewReader(string(schema.Properties)))
 		_, _ = d.Token()
+		seen := map[json.Token]bool{}
 		for d.More() {
 			key, _ := d.Token()
 			var value json.RawMessage
 			_ = d.Decode(&value)
-			text += fmt.Sprint(" ", key)
+			if !seen[key] {
+				text += fmt.Sprint(" ", key)
+			}
+			seen[key] = true
 		}
 	}
 	return text
