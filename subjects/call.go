@@ -75,7 +75,8 @@ const (
 	EntryAbandoned          EntryCode = "ABANDONED"
 )
 
-// EntryError tells the model why an entry failed (behaviour 13.3).
+// EntryError tells the model why an entry failed. Where a connection is missing, the session's surface decides which of
+// the fields after Message are set.
 type EntryError struct {
 	Code                 EntryCode `json:"code"`
 	Message              string    `json:"message"`

@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	callEvents     = 256                    // events of one call that may wait for its callback
-	eventGrace     = 250 * time.Millisecond // how long a reply waits for events that are still on their way
-	outcomeUnknown = 0                      // attempts of an entry whose event was never seen
+	callEvents = 256                    // events of one call that may wait for its callback
+	eventGrace = 250 * time.Millisecond // how long a reply waits for events that are still on their way
 )
 
 // Called is the answer of tool_call. At most one of Mistake, Caller, Batch and Accepted is set; with none of them set,
@@ -225,7 +224,7 @@ func (c *callSubscription) finish(ctx context.Context, out *Called, each func(En
 	}
 	for _, r := range out.Batch.Results {
 		if !slices.Contains(c.entries, r.Index) {
-			each(EntryEvent{Event: EventEntry, CallID: out.CallID, EntryResult: r, Outcome: r.Outcome(), Attempts: outcomeUnknown})
+			each(EntryEvent{Event: EventEntry, CallID: out.CallID, EntryResult: r, Outcome: r.Outcome()})
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -98,10 +97,14 @@ func (o BodiesOptions) validate() error {
 //
 // Inside a tenant the bucket is no fence between sessions: a name of 128 random bits is all that keeps a body from
 // another session that may read the bucket. A session that has no permission on it gets TOO_LARGE for large bodies.
+//
+// The permission is, for tenant acme: publish to $O.TOOLSEARCH_BODIES_acme.>, and to $JS.API.STREAM.INFO.S and
+// $JS.API.STREAM.MSG.GET.S, where S is OBJ_TOOLSEARCH_BODIES_acme. $JS.API.STREAM.CREATE.S is needed only where no
+// worker has made the bucket yet.
 type Bodies struct {
 	js   jetstream.JetStream
 	opts BodiesOptions
-	open *lru.Cache[string, jetstream.ObjectStore] // by tenant
+	open *lru.Cache[string, jetstream.Stream] // by tenant
 }
 
 // Ref names a stored body.
@@ -139,7 +142,7 @@ func NewBodies(js jetstream.JetStream, o BodiesOptions) (*Bodies, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	open, err := lru.New[string, jetstream.ObjectStore](bodyBuckets)
+	open, err := lru.New[string, jetstream.Stream](bodyBuckets)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +192,7 @@ func (b *Bodies) PutDigest(ctx context.Context, tenant string, body []byte) (Ref
 	ctx, cancel := context.WithTimeout(ctx, b.wait(len(body)))
 	defer cancel()
 	if store, err := b.bucket(ctx, tenant, false); err == nil {
-		info, err := store.GetInfo(ctx, ref.Object)
+		info, err := describeObject(ctx, store, tenant, ref.Object)
 		if err == nil && info.Size == uint64(len(body)) && time.Since(info.ModTime) < b.opts.Age/2 {
 			return ref, nil
 		}
@@ -240,7 +243,7 @@ func (b *Bodies) write(ctx context.Context, tenant, name string, body []byte) er
 		return err
 	}
 	_, err = b.js.PublishMsg(ctx, &nats.Msg{
-		Subject: "$O." + bucket + ".M." + base64.URLEncoding.EncodeToString([]byte(name)), Data: p,
+		Subject: metaSubject(tenant, name), Data: p,
 		Header: nats.Header{jetstream.MsgRollup: []string{jetstream.MsgRollupSubject}},
 	})
 	return err
@@ -270,10 +273,10 @@ func (b *Bodies) Get(ctx context.Context, tenant string, r Ref) ([]byte, error) 
 		}
 		return nil, b.storeError(err)
 	}
-	info, err := store.GetInfo(bounded, r.Object)
+	info, err := describeObject(bounded, store, tenant, r.Object)
 	switch {
-	case errors.Is(err, jetstream.ErrObjectNotFound):
-		return nil, ErrBodyNotFound
+	case errors.Is(err, ErrBodyNotFound):
+		return nil, err
 	case err != nil:
 		b.open.Remove(tenant)
 		if bucketGone(err) {
@@ -283,49 +286,62 @@ func (b *Bodies) Get(ctx context.Context, tenant string, r Ref) ([]byte, error) 
 	case info.Size > uint64(b.opts.Limit):
 		return nil, b.tooLarge(int64(min(info.Size, 1<<62)))
 	}
-	return b.read(ctx, store, r, int64(info.Size))
-}
-
-// read fetches the chunks. One that is missing would hang for ever, and a consumer on a replica that lags ends early:
-// both are tried again within the body's bound and then count as not found.
-func (b *Bodies) read(ctx context.Context, store jetstream.ObjectStore, r Ref, size int64) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.wait(int(size)))
+	ctx, cancel = context.WithTimeout(ctx, b.wait(int(info.Size)))
 	defer cancel()
-	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50 * time.Millisecond))
-	for {
-		body, err := readObject(ctx, store, r.Object, size)
-		switch {
-		case err == nil && int64(len(body)) == size:
-			if Digest(body) != r.Digest {
-				return nil, ErrBodyDigest
-			}
-			return body, nil
-		case errors.Is(err, jetstream.ErrObjectNotFound):
-			return nil, ErrBodyNotFound
-		}
-		if sleep(ctx, pause.NextBackOff()) != nil {
-			return nil, fmt.Errorf("%w: incomplete", ErrBodyNotFound)
-		}
+	body, err := readObject(ctx, store, info)
+	switch {
+	case err != nil:
+		return nil, err
+	case Digest(body) != r.Digest:
+		return nil, ErrBodyDigest
 	}
+	return body, nil
 }
 
-func readObject(ctx context.Context, store jetstream.ObjectStore, name string, size int64) ([]byte, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends the consumer, also where a chunk never came
-	o, err := store.Get(ctx, name)
+// describeObject reads what the store says of an object.
+func describeObject(ctx context.Context, store jetstream.Stream, tenant, name string) (*jetstream.ObjectInfo, error) {
+	m, err := store.GetLastMsgForSubject(ctx, metaSubject(tenant, name))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, ErrBodyNotFound
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer o.Close() //nolint:errcheck // nothing was written
-	body := make([]byte, size)
-	if n, err := io.ReadFull(o, body); err != nil {
-		return body[:n], err
+	info := new(jetstream.ObjectInfo)
+	if err := json.Unmarshal(m.Data, info); err != nil || info.Deleted || !ValidToken(info.NUID) {
+		return nil, ErrBodyNotFound
 	}
-	// The store compares its own digest at the end of the object, so the end has to be read.
-	if n, err := o.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
-		return nil, errors.New("subjects: the stored body is longer than it says")
+	info.ModTime, info.Bucket = m.Time, BodyBucket(tenant)
+	return info, nil
+}
+
+// readObject reads the chunks one by one. Unlike with a consumer, a chunk that is not there is an answer and not a
+// silence. A bucket that somebody else made may be read at a replica that lags, so there a missing chunk is asked for
+// again until ctx ends.
+func readObject(ctx context.Context, store jetstream.Stream, info *jetstream.ObjectInfo) ([]byte, error) {
+	var (
+		body    = make([]byte, 0, min(info.Size, 4<<20)) // what an object claims is not yet there
+		subject = jetstream.WithGetMsgSubject("$O." + info.Bucket + ".C." + info.NUID)
+		pause   = backoff.NewExponentialBackOff(backoff.WithInitialInterval(20 * time.Millisecond))
+	)
+	for next := uint64(1); uint64(len(body)) < info.Size; {
+		m, err := store.GetMsg(ctx, next, subject)
+		switch {
+		case err == nil && len(m.Data) > 0 && uint64(len(body)+len(m.Data)) <= info.Size:
+			body, next = append(body, m.Data...), m.Sequence+1
+		case err == nil:
+			return nil, ErrBodyDigest // more than the object says it has
+		case !errors.Is(err, jetstream.ErrMsgNotFound):
+			return nil, err
+		case !store.CachedInfo().Config.AllowDirect || sleep(ctx, pause.NextBackOff()) != nil:
+			return nil, fmt.Errorf("%w: incomplete", ErrBodyNotFound)
+		}
 	}
 	return body, nil
+}
+
+func metaSubject(tenant, name string) string {
+	return "$O." + BodyBucket(tenant) + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
 }
 
 // Pack decides how body travels in a message with the headers h: it returns body where both fit into the server's
@@ -382,19 +398,19 @@ func badHeader(name, what string, err error) *Error {
 }
 
 // bucket opens a tenant's bucket, and creates it where it is missing and that is wanted.
-func (b *Bodies) bucket(ctx context.Context, tenant string, create bool) (jetstream.ObjectStore, error) {
+func (b *Bodies) bucket(ctx context.Context, tenant string, create bool) (jetstream.Stream, error) {
 	if store, ok := b.open.Get(tenant); ok {
 		return store, nil
 	}
 	if !ValidToken(tenant) {
 		return nil, fmt.Errorf("subjects: tenant %q is no token", tenant)
 	}
-	store, err := b.js.ObjectStore(ctx, BodyBucket(tenant))
-	if errors.Is(err, jetstream.ErrBucketNotFound) && create {
-		if _, err = b.js.CreateStream(ctx, b.stream(tenant)); err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			return nil, err
+	config := b.stream(tenant)
+	store, err := b.js.Stream(ctx, config.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) && create {
+		if store, err = b.js.CreateStream(ctx, config); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			store, err = b.js.Stream(ctx, config.Name)
 		}
-		store, err = b.js.ObjectStore(ctx, BodyBucket(tenant))
 	}
 	if err == nil {
 		b.open.Add(tenant, store)
@@ -403,8 +419,7 @@ func (b *Bodies) bucket(ctx context.Context, tenant string, create bool) (jetstr
 }
 
 func bucketGone(err error) bool {
-	return errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) ||
-		errors.Is(err, jetstream.ErrNoStreamResponse)
+	return errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
 // storeError tells a store that is not for this connection from one that is out of reach for now. A request that was

@@ -140,7 +140,7 @@ type ToolRecord struct {
 	Required    []string `json:"required"`
 }
 
-// ConnectorsCondition says why connector tools are missing from an answer (behaviour 14.2).
+// ConnectorsCondition says why connector tools are missing from an answer.
 type ConnectorsCondition struct {
 	Status string   `json:"status"`           // unavailable or not_set_up
 	Reason string   `json:"reason,omitempty"` // sign_in_expired or unreachable

@@ -495,6 +495,72 @@ func TestFence(t *testing.T) {
 	}
 }
 
+// With the permissions that Bodies documents, and not one more, a fenced session sends and gets large bodies.
+func TestFencedBodies(t *testing.T) {
+	t.Parallel()
+	const stream = "OBJ_TOOLSEARCH_BODIES_acme"
+	var mu sync.Mutex
+	var refused []error
+	s := startBus(t, func(o *server.Options) {
+		o.Users = []*server.User{
+			{Username: "worker", Password: "p"},
+			{Username: "s1", Password: "p", Permissions: &server.Permissions{
+				Publish: &server.SubjectPermission{Allow: []string{"toolsearch.v1.req.acme.s1.*",
+					"$O.TOOLSEARCH_BODIES_acme.>", "$JS.API.STREAM.INFO." + stream, "$JS.API.STREAM.MSG.GET." + stream}},
+				Subscribe: &server.SubjectPermission{Allow: []string{subjects.InboxPrefix("acme", "s1") + ".>"}},
+			}},
+		}
+	})
+	b, _ := newBodies(t, s, subjects.BodiesOptions{}, nats.UserInfo("worker", "p"))
+	if err := b.Ensure(inTime(t), "acme"); err != nil {
+		t.Fatal(err)
+	}
+	w := connect(t, s, nats.UserInfo("worker", "p"))
+	if _, err := w.Subscribe(subjects.DefaultRoot.Requests(subjects.VerbAssemble), func(m *nats.Msg) {
+		body, err := b.Unpack(context.Background(), "acme", m.Header, m.Data)
+		if err != nil {
+			t.Error(err)
+		}
+		h := nats.Header{}
+		var r subjects.AssembleRequest
+		if err := json.Unmarshal(body, &r); err != nil {
+			t.Error(err)
+		}
+		data, err := b.Pack(context.Background(), "acme", h, assembleReply(fakeScope(body), subjects.Digest(r.Tools), r.Tools))
+		if err != nil {
+			t.Error(err)
+		}
+		m.RespondMsg(&nats.Msg{Header: h, Data: data})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	own := connect(t, s, append(subjects.ConnectOptions("acme", "s1"), nats.UserInfo("s1", "p"), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		refused = append(refused, err)
+	}))...)
+	client, err := subjects.NewClient(own, fast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools := json.RawMessage(`["` + strings.Repeat("x", 2<<20) + `"]`)
+	out, err := client.Session("acme", "s1").Assemble(inTime(t), &subjects.AssembleRequest{Tools: tools})
+	if err != nil || out.Catalog != subjects.Digest(tools) {
+		t.Errorf("got %v", err)
+	}
+	if err := own.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(refused) > 0 {
+		t.Errorf("refused: %v", refused)
+	}
+}
+
 func TestClientOptions(t *testing.T) {
 	t.Parallel()
 	nc := connect(t, startBus(t))
