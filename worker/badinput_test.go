@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -162,7 +163,7 @@ func TestTooLarge(t *testing.T) {
 	if testing.Short() {
 		t.Skip("moves 70 MB")
 	}
-	b := setup(t, Options{})
+	b := setup(t, Options{RequestTimeout: 3 * time.Minute})
 	send := func(body []byte) *subjects.Error {
 		t.Helper()
 		ref, err := b.w.bodies.Put(t.Context(), "acme", body)
@@ -171,7 +172,11 @@ func TestTooLarge(t *testing.T) {
 		}
 		h := nats.Header{}
 		ref.Set(h)
-		return fails(t, b.askAs("acme", "s1", subjects.VerbAssemble, h, ""))
+		m, err := b.nc.RequestMsg(&nats.Msg{Subject: subjects.DefaultRoot.Request("acme", "s1", subjects.VerbAssemble), Header: h}, 3*time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fails(t, m)
 	}
 	var many bytes.Buffer
 	many.WriteString(`{"tools":[`)

@@ -106,7 +106,9 @@ func (e *endpoint) accept(msg micro.Request) {
 func (r *request) address() error {
 	a, err := r.worker.opts.Layout.Root.Parse(r.msg.Subject())
 	if err != nil {
-		return &subjects.Error{Code: subjects.CodeBadRequest, Message: err.Error(), Details: map[string]any{"field": "subject"}}
+		e := badField("subject", fmt.Sprintf("the tenant and the session in the subject must be 1 to %d of A-Z a-z 0-9 _ -", subjects.MaxToken))
+		e.Err = err
+		return e
 	}
 	r.tenant, r.session = a.Tenant, a.Session
 	if len(r.msg.Headers()) == 0 {
