@@ -77,7 +77,8 @@ func (c *Client) once(ctx context.Context, q *question, m *nats.Msg) (*answer, e
 		// What is wrong with a reply is no fault of the request.
 		var e *Error
 		if errors.As(err, &e) && e.Code == CodeBadRequest {
-			err = &Error{Code: CodeUnavailable, Message: "the reply's body could not be read from the object store; ask again", Err: e}
+			err = &Error{Code: CodeUnavailable, Err: e,
+				Message: "the reply's body could not be read from the object store; ask again"}
 		}
 		return nil, err
 	}
@@ -107,7 +108,8 @@ func ReplyError(h nats.Header, data []byte) error {
 func (c *Client) transportError(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return &Error{Code: CodeUnavailable, Message: "no worker answers on this bus; start one, or check the root of the subjects", Err: err}
+		return &Error{Code: CodeUnavailable, Err: err,
+			Message: "no worker answers on this bus; start one, or check the root of the subjects"}
 	case ctx.Err() != nil:
 		return c.ended(ctx, nil)
 	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrDisconnected), errors.Is(err, nats.ErrTimeout):

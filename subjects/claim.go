@@ -362,7 +362,8 @@ func (b *Bodies) Pack(ctx context.Context, tenant string, h nats.Header, body []
 		return nil, typed
 	case errors.Is(err, ErrNoBodyStore):
 		return nil, &Error{Code: CodeTooLarge, Err: err, Message: fmt.Sprintf("a body of %d bytes is over the server's "+
-			"max_payload of %d, and this connection may not use the bucket %s; grant it, or send less", len(body), limit, BodyBucket(tenant))}
+			"max_payload of %d, and this connection may not use the bucket %s; grant it, or send less",
+			len(body), limit, BodyBucket(tenant))}
 	}
 	return nil, &Error{Code: CodeUnavailable, Message: "the object store did not take a large body; try again", Err: err}
 }
@@ -394,7 +395,8 @@ func (b *Bodies) Unpack(ctx context.Context, tenant string, h nats.Header, data 
 }
 
 func badHeader(name, what string, err error) *Error {
-	return &Error{Code: CodeBadRequest, Message: "header " + name + " " + what, Details: map[string]any{"field": name}, Err: err}
+	return &Error{Code: CodeBadRequest, Message: "header " + name + " " + what,
+		Details: map[string]any{"field": name}, Err: err}
 }
 
 // bucket opens a tenant's bucket, and creates it where it is missing and that is wanted.

@@ -39,8 +39,7 @@ func ParseDeadline(s string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
-		return time.Time{}, &Error{Code: CodeBadRequest, Message: "header " + HeaderDeadline + " must be an RFC 3339 instant such as 2026-01-02T15:04:05Z",
-			Details: map[string]any{"field": HeaderDeadline}}
+		return time.Time{}, badHeader(HeaderDeadline, "must be an RFC 3339 instant such as 2026-01-02T15:04:05Z", err)
 	}
 	return t, nil
 }

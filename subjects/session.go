@@ -142,7 +142,8 @@ func (s *Session) bridge(ctx context.Context, verb Verb, scope Scope, arguments 
 // knows how it was made.
 func (s *Session) scoped(ctx context.Context, scope Scope, do func(Scope) error) error {
 	err := do(scope)
-	if scope.Inline != nil || !errors.Is(err, &Error{Code: CodeScopeNotFound}) && !errors.Is(err, &Error{Code: CodeCatalogNotFound}) {
+	gone := errors.Is(err, &Error{Code: CodeScopeNotFound}) || errors.Is(err, &Error{Code: CodeCatalogNotFound})
+	if scope.Inline != nil || !gone {
 		return err
 	}
 	r, ok := s.requestOf(scope.Handle)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/nats-io/nats.go"
 )
@@ -40,7 +39,8 @@ func (s *Session) stop(ctx context.Context, subject, reason string) (*StopAck, e
 		reply, err := s.c.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Header: h, Data: body})
 		switch {
 		case errors.Is(err, nats.ErrNoResponders):
-			return &Error{Code: CodeUnavailable, Message: "no stream stores stops on this bus; start a worker once, or check the root of the subjects", Err: err}
+			return &Error{Code: CodeUnavailable, Err: err,
+				Message: "no stream stores stops on this bus; start a worker once, or check the root of the subjects"}
 		case err != nil:
 			return s.c.transportError(ctx, err)
 		}
@@ -64,9 +64,9 @@ func readStopAck(p []byte) (*StopAck, error) {
 	}
 	switch {
 	case a.Error != nil && a.Error.Code >= 500:
-		return nil, &Error{Code: CodeUnavailable, Message: fmt.Sprintf("JetStream did not store the stop: %s", a.Error.Description)}
+		return nil, Errorf(CodeUnavailable, "JetStream did not store the stop: %s", a.Error.Description)
 	case a.Error != nil:
-		return nil, &Error{Code: CodeInternal, Message: fmt.Sprintf("JetStream refused the stop: %s", a.Error.Description)}
+		return nil, Errorf(CodeInternal, "JetStream refused the stop: %s", a.Error.Description)
 	case a.Stream == "" || a.Seq == 0:
 		return nil, &Error{Code: CodeInternal, Message: "the stop was answered by something that is not JetStream"}
 	}

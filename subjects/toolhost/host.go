@@ -361,7 +361,8 @@ func (h *Host) begin(ctx context.Context, r *subjects.HostRequest, header nats.H
 	default:
 		reply := h.run(ctx, tool, r, header)
 		if err := h.store.settle(claimed, reply); err != nil {
-			h.opts.Logger.Warn("answer not stored, it is kept in this process only", "call_id", r.CallID, "index", r.Index, "error", err)
+			h.opts.Logger.Warn("answer not stored, it is kept in this process only",
+				"call_id", r.CallID, "index", r.Index, "error", err)
 		}
 		h.keys.settle(e, reply)
 	}
@@ -382,13 +383,14 @@ func (h *Host) run(ctx context.Context, tool *Tool, r *subjects.HostRequest, hea
 	case errors.As(err, &coded):
 		return failure(string(coded.Code), coded.Message)
 	case err != nil && ctx.Err() != nil:
-		return failure(string(subjects.EntryOutcomeUnknown), "the tool was cut off before it finished; what it did is not known")
+		return unknown("the tool was cut off before it finished; what it did is not known")
 	case err != nil:
 		return failure(string(subjects.EntryToolError), err.Error())
 	}
 	p, err := result(v)
 	if err != nil {
-		h.opts.Logger.Error("tool result cannot be encoded", "tool", r.Name, "call_id", r.CallID, "index", r.Index, "error", err)
+		h.opts.Logger.Error("tool result cannot be encoded",
+			"tool", r.Name, "call_id", r.CallID, "index", r.Index, "error", err)
 		return failure(string(subjects.EntryToolError), "the tool ran, but its result cannot be written as JSON")
 	}
 	return &subjects.HostReply{Result: p}
@@ -428,6 +430,11 @@ func (h *Host) respond(m *nats.Msg, body []byte) {
 
 func failure(code, message string) *subjects.HostReply {
 	return &subjects.HostReply{Error: &subjects.HostError{Code: code, Message: message}}
+}
+
+// unknown is the answer where a tool ran or may have run, and what it did cannot be told.
+func unknown(message string) *subjects.HostReply {
+	return failure(string(subjects.EntryOutcomeUnknown), message)
 }
 
 func serviceFailure(err error) *subjects.HostReply {

@@ -49,7 +49,7 @@ const (
 )
 
 // forgotten stands for an answer that was too old or too large to be kept.
-var forgotten = failure(string(subjects.EntryOutcomeUnknown), "this idempotency_key ran before and its answer is no longer kept; nothing was run again")
+var forgotten = unknown("this idempotency_key ran before and its answer is no longer kept; nothing was run again")
 
 func newKeyTable(age time.Duration, maxKeys int, maxBytes int64) *keyTable {
 	return &keyTable{age: age, maxKeys: maxKeys, maxBytes: maxBytes, now: time.Now,
@@ -188,7 +188,7 @@ func (e *keyEntry) answered() (reply *subjects.HostReply, dropped bool) {
 
 func stillRuns(ctx context.Context) *subjects.HostReply {
 	if errors.Is(context.Cause(ctx), ErrStopped) {
-		return failure(string(subjects.EntryOutcomeUnknown), "the host was stopped while the tool ran; what it did is not known")
+		return unknown("the host was stopped while the tool ran; what it did is not known")
 	}
-	return failure(string(subjects.EntryOutcomeUnknown), "the tool still runs past the deadline; the same idempotency_key asks for its answer later")
+	return unknown("the tool still runs past the deadline; the same idempotency_key asks for its answer later")
 }

@@ -150,7 +150,7 @@ func (s *keyStore) await(ctx context.Context, key string) (*subjects.HostReply, 
 			}
 			dead.Reset(time.Until(r.Until) + ownerGrace)
 		case <-dead.C:
-			return failure(string(subjects.EntryOutcomeUnknown), "the host that ran this idempotency_key is gone; what became of it is not known"), nil
+			return unknown("the host that ran this idempotency_key is gone; what became of it is not known"), nil
 		case <-ctx.Done():
 			return nil, &subjects.Error{Code: subjects.Code(subjects.EntryOutcomeUnknown),
 				Message: "another instance of the host still runs this idempotency_key; ask again later"}
@@ -221,5 +221,6 @@ func (s *keyStore) release(c *claim) {
 }
 
 func unavailable(err error) *subjects.Error {
-	return &subjects.Error{Code: subjects.CodeUnavailable, Message: "the store of idempotency keys does not answer; nothing was run, try again", Err: err}
+	return &subjects.Error{Code: subjects.CodeUnavailable, Err: err,
+		Message: "the store of idempotency keys does not answer; nothing was run, try again"}
 }
