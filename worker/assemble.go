@@ -42,7 +42,7 @@ func (w *Worker) assembleNew(ctx context.Context, key string, owner catalog.Owne
 	if err != nil {
 		return nil, err
 	}
-	parent, parentEnds, err := w.parent(ctx, owner, req.ParentScope)
+	parent, err := w.parent(ctx, owner, req.ParentScope)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (w *Worker) assembleNew(ctx context.Context, key string, owner catalog.Owne
 	if err != nil {
 		return nil, err
 	}
-	sc, err := w.newScope(x.catalog, owner, req, parent)
+	sc, err := w.newScope(x.catalog, owner, req, parent.scope)
 	if err != nil {
 		return nil, err
 	}
@@ -63,13 +63,13 @@ func (w *Worker) assembleNew(ctx context.Context, key string, owner catalog.Owne
 		return nil, err
 	}
 	ends := w.shelf.ends(earlier(catalogAt, scopeAt))
-	w.shelf.keepScope(sc.Handle(), sc, ends)
+	w.shelf.keepScope(sc.Handle(), opened{sc, ends})
 
 	reply := sc.Assemble()
 	reply.ExpiresAt = ends.UTC().Truncate(time.Second)
 	a := &assembled{body: catalog.AppendAssembleReply(nil, reply), scope: sc.Handle(), catalog: x.catalog.Digest()}
-	if parent != nil {
-		ends = earlier(ends, parentEnds) // once the parent is gone, the request is refused by every worker
+	if parent.scope != nil {
+		ends = earlier(ends, parent.expires) // once the parent is gone, the request is refused by every worker
 	}
 	w.shelf.replies.add(key, a, int64(cap(a.body)), ends)
 	return a, nil
@@ -83,24 +83,20 @@ func (w *Worker) catalogOf(ctx context.Context, req *subjects.AssembleRequest) (
 	return w.shelf.build(ctx, subjects.Digest(req.Tools), req.Tools)
 }
 
-// parent opens the scope that a request intersects with, nil for none. Subagents of another session may name it, but
-// nobody of another tenant.
-func (w *Worker) parent(ctx context.Context, owner catalog.Owner, handle string) (*catalog.Scope, time.Time, error) {
+// parent opens the scope that a request intersects with, an empty one for none. Subagents of another session may name
+// it, but nobody of another tenant.
+func (w *Worker) parent(ctx context.Context, owner catalog.Owner, handle string) (opened, error) {
 	if handle == "" {
-		return nil, time.Time{}, nil
+		return opened{}, nil
 	}
-	sc, err := w.shelf.scope(ctx, handle)
+	o, err := w.shelf.scope(ctx, handle)
 	if err != nil {
-		return nil, time.Time{}, err
+		return opened{}, err
 	}
-	if sc.Owner().Tenant != owner.Tenant {
-		return nil, time.Time{}, subjects.Errorf(subjects.CodeScopeForbidden, "parent_scope was made for another tenant")
+	if o.scope.Owner().Tenant != owner.Tenant {
+		return opened{}, subjects.Errorf(subjects.CodeScopeForbidden, "parent_scope was made for another tenant")
 	}
-	n, ok := w.shelf.ledger.get(handle)
-	if !ok {
-		n.at = time.Now().Add(-w.shelf.layout.BlobAge) // not known: do not rely on it later
-	}
-	return sc, w.shelf.ends(n.at), nil
+	return o, nil
 }
 
 func (w *Worker) newScope(c *catalog.Catalog, owner catalog.Owner, req *subjects.AssembleRequest, parent *catalog.Scope) (*catalog.Scope, error) {
@@ -126,17 +122,17 @@ func (w *Worker) scopeOf(ctx context.Context, r *request, b *bridgeRequest) (*ca
 	if handle == "" {
 		return w.inlineScope(ctx, owner, b.Scope)
 	}
-	sc, err := w.shelf.scope(ctx, handle)
+	o, err := w.shelf.scope(ctx, handle)
 	if err != nil {
 		return nil, err
 	}
-	switch made := sc.Owner(); {
+	switch made := o.scope.Owner(); {
 	case made.Tenant != owner.Tenant:
 		return nil, subjects.Errorf(subjects.CodeScopeForbidden, "this scope was made for another tenant")
 	case made.Session != owner.Session:
 		return nil, subjects.Errorf(subjects.CodeScopeForbidden, "this scope was made for another session; assemble one for this session")
 	}
-	return sc, nil
+	return o.scope, nil
 }
 
 func (w *Worker) inlineScope(ctx context.Context, owner catalog.Owner, body []byte) (*catalog.Scope, error) {
@@ -156,7 +152,7 @@ func (w *Worker) newInlineScope(ctx context.Context, key string, owner catalog.O
 	if err != nil {
 		return nil, err
 	}
-	parent, parentEnds, err := w.parent(ctx, owner, req.ParentScope)
+	parent, err := w.parent(ctx, owner, req.ParentScope)
 	if err != nil {
 		return nil, err
 	}
@@ -170,14 +166,14 @@ func (w *Worker) newInlineScope(ctx context.Context, key string, owner catalog.O
 	if err != nil {
 		return nil, err
 	}
-	sc, err := w.newScope(x.catalog, owner, req, parent)
+	sc, err := w.newScope(x.catalog, owner, req, parent.scope)
 	if err != nil {
 		return nil, err
 	}
 	ends := x.expires
-	if parent != nil {
-		ends = earlier(ends, parentEnds)
+	if parent.scope != nil {
+		ends = earlier(ends, parent.expires)
 	}
-	w.shelf.keepScope(key, sc, ends)
+	w.shelf.keepScope(key, opened{sc, ends})
 	return sc, nil
 }

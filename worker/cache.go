@@ -80,11 +80,11 @@ func (c *cache[V]) add(key string, v V, size int64, expires time.Time) bool {
 	return true
 }
 
-// extend moves the end of an entry, never to an earlier time.
-func (c *cache[V]) extend(key string, expires time.Time) {
+// until sets when an entry ends.
+func (c *cache[V]) until(key string, expires time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.lru.Peek(key); ok && e.expires.Before(expires) {
+	if e, ok := c.lru.Peek(key); ok {
 		// A new entry, since readers of the old one hold no lock.
 		c.lru.Add(key, &entry[V]{value: e.value, size: e.size, expires: expires})
 	}

@@ -17,8 +17,8 @@ func TestCacheEndsWithItsBlob(t *testing.T) {
 		c.add("a", 1, 10, time.Now().Add(time.Hour))
 		c.add("b", 2, 10, time.Now().Add(time.Hour))
 		time.Sleep(30 * time.Minute)
-		c.extend("b", time.Now().Add(time.Hour))
-		c.extend("a", time.Now().Add(time.Minute)) // earlier than it ends: no change
+		c.until("b", time.Now().Add(time.Hour))
+		c.until("none", time.Now().Add(time.Hour))
 		if v, ends, ok := c.get("a"); !ok || v != 1 || time.Until(ends) != 30*time.Minute {
 			t.Fatalf("before its end: %v %v %v", v, ends, ok)
 		}
@@ -93,7 +93,7 @@ func TestCacheBudget(t *testing.T) {
 			case 3:
 				c.remove(key)
 			case 4:
-				c.extend(key, later.Add(time.Hour))
+				c.until(key, later.Add(time.Hour))
 			}
 			want := int64(0)
 			for _, s := range sizes {

@@ -33,7 +33,7 @@ type Options struct {
 	// CoreTools names the tools that never defer by class. Nil: the catalog package's own list.
 	CoreTools []string
 	// Connectors is the gateway behind connectors__ names, asked side by side with the local search where the scope
-	// grants connectors. Nil: connectors are invisible.
+	// grants connectors, and sent their calls. Nil: connectors are invisible. Close it after [Worker.Drain].
 	Connectors *connectors.Gateway
 
 	// Concurrency is how many requests run at once, calls apart. 0: 64. Most of them compute; some wait for storage or

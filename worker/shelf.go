@@ -71,7 +71,7 @@ func (s *shelf) holds(c *catalog.Catalog) bool {
 	return false
 }
 
-// stored is when a blob that was put at this time ends.
+// ends is when a blob whose age counts from at ends.
 func (s *shelf) ends(at time.Time) time.Time { return at.Add(s.layout.BlobAge) }
 
 // index is a catalog with when it ends.
@@ -134,34 +134,40 @@ func (s *shelf) index(ctx context.Context, key string, read func(context.Context
 	return v.(index), nil
 }
 
+// opened is a scope with when it ends.
+type opened struct {
+	scope   *catalog.Scope
+	expires time.Time
+}
+
 // scope opens the scope of a handle, whoever it belongs to.
-func (s *shelf) scope(ctx context.Context, handle string) (*catalog.Scope, error) {
-	if sc, _, ok := s.scopes.get(handle); ok {
+func (s *shelf) scope(ctx context.Context, handle string) (opened, error) {
+	if sc, expires, ok := s.scopes.get(handle); ok {
 		s.indexes.touch(sc.Catalog().Digest())
-		return sc, nil
+		return opened{sc, expires}, nil
 	}
 	v, err := s.fill.do(ctx, "scope "+handle, func(ctx context.Context) (any, error) {
-		if sc, _, ok := s.scopes.get(handle); ok {
-			return sc, nil
+		if sc, expires, ok := s.scopes.get(handle); ok {
+			return opened{sc, expires}, nil
 		}
 		return s.openScope(ctx, handle)
 	})
 	if err != nil {
-		return nil, err
+		return opened{}, err
 	}
-	return v.(*catalog.Scope), nil
+	return v.(opened), nil
 }
 
-func (s *shelf) openScope(ctx context.Context, handle string) (*catalog.Scope, error) {
+func (s *shelf) openScope(ctx context.Context, handle string) (opened, error) {
 	blob, err := s.store.scopes.Get(ctx, handle)
 	if err != nil {
-		return nil, s.missing(subjects.CodeScopeNotFound, "scope", handle, err)
+		return opened{}, s.missing(subjects.CodeScopeNotFound, "scope", handle, err)
 	}
 	s.ledger.set(handle, blob.At, time.Now())
 	doc, err := catalog.ParseScopeDocument(blob.Bytes)
 	if err != nil {
 		s.log.Warn("a stored scope cannot be read", "scope", handle, "error", err)
-		return nil, err
+		return opened{}, err
 	}
 	x, err := s.load(ctx, doc.Catalog)
 	if err != nil {
@@ -170,21 +176,22 @@ func (s *shelf) openScope(ctx context.Context, handle string) (*catalog.Scope, e
 		if errors.As(err, &e) && e.Code == subjects.CodeCatalogNotFound {
 			gone := *e
 			gone.Code, gone.Message = subjects.CodeScopeNotFound, "the scope's catalog has expired or is damaged; assemble again"
-			return nil, &gone
+			return opened{}, &gone
 		}
-		return nil, err
+		return opened{}, err
 	}
 	sc, err := catalog.OpenScope(x.catalog, doc)
 	if err != nil {
-		return nil, err
+		return opened{}, err
 	}
-	s.keepScope(handle, sc, earlier(s.ends(blob.At), x.expires))
-	return sc, nil
+	o := opened{sc, earlier(s.ends(blob.At), x.expires)}
+	s.keepScope(handle, o)
+	return o, nil
 }
 
 // keepScope keeps an opened scope as long as its catalog is kept.
-func (s *shelf) keepScope(key string, sc *catalog.Scope, expires time.Time) {
-	if s.scopes.add(key, sc, sc.Size(), expires) && !s.holds(sc.Catalog()) {
+func (s *shelf) keepScope(key string, o opened) {
+	if s.scopes.add(key, o.scope, o.scope.Size(), o.expires) && !s.holds(o.scope.Catalog()) {
 		s.scopes.remove(key)
 	}
 }
@@ -202,7 +209,7 @@ func (s *shelf) catalogBlob(c *catalog.Catalog) blob {
 	return blob{
 		name: c.Digest(), bytes: func() []byte { return c.Raw() },
 		stat: s.store.catalogs.Stat, put: s.store.catalogs.Put,
-		keep: func(at time.Time) { s.indexes.extend(c.Digest(), s.ends(at)) },
+		keep: func(at time.Time) { s.indexes.until(c.Digest(), s.ends(at)) },
 	}
 }
 

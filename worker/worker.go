@@ -218,7 +218,7 @@ func (w *Worker) note(err error) {
 func (w *Worker) bringUp(ctx context.Context) error {
 	if drift, err := storage.Drift(ctx, w.js, w.opts.Layout); err == nil {
 		for _, d := range drift {
-			w.log.Info("a stream is brought to the layout", "stream", d.Stream, "field", d.Field, "have", d.Have, "want", d.Want)
+			w.log.Info("a stream is brought to the layout", "difference", d.String())
 		}
 	}
 	if err := storage.Ensure(ctx, w.js, w.opts.Layout); err != nil {
