@@ -121,7 +121,8 @@ func (t *tries) judge(err *Error, sent, repeat bool) {
 func (c *Client) next(r route, err *Error, waits backoff.BackOff) (time.Duration, bool) {
 	switch {
 	case err.Kind == KindRateLimited && r.patient:
-		return err.RetryAfter, true
+		// What it asks for, and not less than any other failure would wait: it may ask for nothing.
+		return max(err.RetryAfter, waits.NextBackOff()), true
 	case err.Retryable():
 		d := waits.NextBackOff()
 		return d, d != backoff.Stop

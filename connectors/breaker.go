@@ -91,7 +91,7 @@ func (b *breakers) done(tenant string, v verdict) {
 		b.move(tenant, br, BreakerClosed)
 		b.byTenant.Remove(tenant)
 	case failing:
-		if br.failures++; br.state == BreakerHalfOpen || br.failures >= b.after {
+		if br.failures++; br.failures >= b.after { // a probe that fails has failed once more
 			br.reopensAt = b.clock.Now().Add(b.cooldown)
 			b.move(tenant, br, BreakerOpen)
 		}

@@ -115,6 +115,14 @@ func TestAnswersThatCannotBeUsed(t *testing.T) {
 	}
 }
 
+func TestBytesThatAreNoTextAreReplaced(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t, setupOptions{server: gatewaytest.Options{Answers: []gatewaytest.Answer{{Status: 200, Text: "{\"results\":[{\"data\":\"a\xff\"}]}"}}}})
+	if r := s.gateway.Execute(t.Context(), mail()); string(r.Result.Response) != "\"a\uFFFD\"" {
+		t.Errorf("got %q %+v", r.Result.Response, r.Result.Error)
+	}
+}
+
 func TestLenientReading(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t, setupOptions{server: gatewaytest.Options{Answers: []gatewaytest.Answer{{Status: 200, Body: json.RawMessage(`{

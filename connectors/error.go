@@ -91,8 +91,8 @@ func ParseError(status int, body []byte, header http.Header, now time.Time) *Err
 	switch trimmed := strings.TrimSpace(string(body)); {
 	case strings.HasPrefix(trimmed, "{") && json.Unmarshal(body, &fields) == nil:
 		e.readFields(fields)
-	case trimmed != "" && trimmed != "null":
-		e.Message = clip(bareText(trimmed), maxBareText)
+	default:
+		e.Message = truthyText(json.RawMessage(trimmed))
 	}
 	if e.Code == "" {
 		e.Code = "HTTP_" + strconv.Itoa(status)
@@ -136,7 +136,7 @@ func (e *Error) readFields(fields map[string]json.RawMessage) {
 	}
 }
 
-// truthyText is a code's text: null, false, 0, "" and empty containers are no code.
+// truthyText is the text of a code or of a bare answer: null, false, 0, "" and empty containers are none.
 func truthyText(raw json.RawMessage) string {
 	switch s := strings.TrimSpace(string(raw)); s {
 	case "", "null", "false", "0", "0.0", "{}", "[]":

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -241,10 +242,13 @@ func wantMap(t *testing.T, v catalogtest.Vector) map[string]any {
 	return decode(t, v.Want).(map[string]any)
 }
 
-// run yields each case of a file as a parallel subtest.
-func run(t *testing.T, file string, ops map[string]func(*testing.T, catalogtest.Vector)) {
+// run takes each case of a file, but for the ops that are tested elsewhere, as a parallel subtest.
+func run(t *testing.T, file string, ops map[string]func(*testing.T, catalogtest.Vector), elsewhere ...string) {
 	n := 0
 	for v := range catalogtest.Vectors(t, file) {
+		if slices.Contains(elsewhere, v.Op) {
+			continue
+		}
 		n++
 		t.Run(v.ID, func(t *testing.T) {
 			t.Parallel()
@@ -584,48 +588,7 @@ func TestVectorsResults(t *testing.T) {
 			v.DecodeGiven(t, &given)
 			stated(t, wantMap(t, v), asJSON(t, AssembleResults(given.Total, given.Groups...)))
 		},
-		"batch": checkBatch,
-	})
-}
-
-// checkBatch runs the entries as a runner does: one after another, each with its own request, the stop looked at
-// before each. What is refused before anything runs is told by package dispatch and tested there.
-func checkBatch(t *testing.T, v catalogtest.Vector) {
-	var given struct {
-		Calls     []Call
-		Gateway   vectorGateway
-		Surface   subjects.Surface
-		StopAfter *int `json:"stop_after"`
-	}
-	v.DecodeGiven(t, &given)
-	want := wantMap(t, v)
-	if want["error"] != nil {
-		t.Skip("refused before the batch; see the tests of package dispatch")
-	}
-	b := newBench(t, given.Gateway)
-	parts, done := Partition(given.Calls), []subjects.EntryResult{}
-	for started, p := range parts.Remote {
-		if given.StopAfter != nil && started >= *given.StopAfter {
-			done = append(done, Interrupted(p.Position, p.Name))
-			continue
-		}
-		done = append(done, b.gateway.Execute(t.Context(), Execution{Tenant: "tenant", Index: p.Position, Name: p.Name, Parsed: p.Parsed,
-			Arguments: p.Arguments, Surface: given.Surface, Key: keyOf(p.Position)}).Result)
-	}
-	requests, keys := []any{}, map[string]bool{}
-	for _, r := range b.server.Requests() {
-		body := decode(t, r.Body).(map[string]any)["tools"].([]any)
-		if len(body) != 1 {
-			t.Errorf("a request carries %d calls, want 1", len(body))
-		}
-		requests, keys[r.Key] = append(requests, body[0]), true
-	}
-	if len(keys) != len(requests) {
-		t.Errorf("%d requests share %d keys", len(requests), len(keys))
-	}
-	reply := asJSON(t, AssembleResults(len(given.Calls), parts.Errors, done)).(map[string]any)
-	reply["requests"] = requests
-	stated(t, want, reply)
+	}, "batch") // with the door before them: the tests of package dispatch
 }
 
 func TestVectorsConnectorSearch(t *testing.T) {

@@ -160,13 +160,16 @@ func (g *Gateway) Effects() []Effect { return g.effects.all() }
 
 // EffectCount is how many effects an idempotency key had: one at most, or something is wrong.
 func (g *Gateway) EffectCount(key string) int {
-	n := 0
+	return g.EffectsByKey()[key]
+}
+
+// EffectsByKey is how many effects each idempotency key had.
+func (g *Gateway) EffectsByKey() map[string]int {
+	out := make(map[string]int)
 	for _, e := range g.effects.all() {
-		if e.Key == key {
-			n++
-		}
+		out[e.Key]++
 	}
-	return n
+	return out
 }
 
 // Connections is how many connections were accepted in all.
