@@ -152,7 +152,8 @@ func parseSearch(body json.RawMessage, drop dropped) (*SearchAnswer, error) {
 	}
 	for i, raw := range softList(r, "connections", drop) {
 		c := readRecord(join("connections", strconv.Itoa(i)), raw)
-		state := ConnectionState{c.text("connector", required), c.boolean("connected", defaulted, false), c.text("description", defaulted)}
+		state := ConnectionState{Connector: c.text("connector", required),
+			Connected: c.boolean("connected", defaulted, false), Description: c.text("description", defaulted)}
 		if c.err != nil {
 			drop(c.err)
 			continue
@@ -172,7 +173,8 @@ func readSearchResult(at string, raw json.RawMessage, drop dropped) (SearchResul
 	if r.err != nil {
 		return s, r.err
 	}
-	s.Tools, s.RelatedTools, s.Connectors = softTexts(r, "tools", drop), softTexts(r, "relatedTools", drop), softTexts(r, "connectors", drop)
+	s.Tools, s.RelatedTools = softTexts(r, "tools", drop), softTexts(r, "relatedTools", drop)
+	s.Connectors = softTexts(r, "connectors", drop)
 	s.Guidance, s.PlanSteps = r.get("guidance", nullable), r.get("planSteps", nullable)
 	s.Pitfalls, s.Error = r.get("pitfalls", nullable), r.get("error", nullable)
 	return s, nil
@@ -344,7 +346,8 @@ func parseAccount(body json.RawMessage) (*Account, error) {
 		ConnectionID: r.text("connectionId", required), Connector: r.text("connector", required),
 		Status: r.word("status", required, accountStatuses...), StatusReason: r.optionalText("statusReason"),
 		Label: r.text("label", required), Alias: r.optionalText("alias"), Active: r.boolean("active", required, false),
-		Disabled: r.boolean("disabled", defaulted, false), CreatedAt: r.text("createdAt", required), UpdatedAt: r.text("updatedAt", required),
+		Disabled:  r.boolean("disabled", defaulted, false),
+		CreatedAt: r.text("createdAt", required), UpdatedAt: r.text("updatedAt", required),
 	}
 	if r.err == nil && a.Label == "" {
 		r.fail("label", "at least one character")

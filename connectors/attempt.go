@@ -253,7 +253,8 @@ func (w *wireTrace) maybeSent() bool { return !w.asked.Load() || w.got.Load() }
 func (c *Client) transportError(ctx context.Context, r route, err error, token string) *Error {
 	err = cleanURLError(err)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return newError(KindOther, CodeTransport, err, "the connector gateway gave no answer in time (%s, at most %v)", r.name, r.timeout)
+		return newError(KindOther, CodeTransport, err,
+			"the connector gateway gave no answer in time (%s, at most %v)", r.name, r.timeout)
 	}
 	return newError(KindOther, CodeTransport, err, "the connector gateway could not be reached: %s", scrubText(err, token))
 }

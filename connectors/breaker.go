@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -119,7 +120,7 @@ func judge(ctx context.Context, err error, took time.Duration) verdict {
 		return alive
 	case !errors.As(err, &e):
 		return unknown
-	case e.Code == CodeNoOrigin || e.Code == CodeNoToken || e.Code == CodeNotSetUp || e.Code == CodeTokenSource || e.Code == CodeInvalidRequest:
+	case slices.Contains(unsentCodes, e.Code):
 		return unknown
 	case e.Code == CodeTransport && ctx.Err() != nil && took < slowAnswer:
 		return unknown
@@ -128,6 +129,9 @@ func judge(ctx context.Context, err error, took time.Duration) verdict {
 	}
 	return alive
 }
+
+// unsentCodes are of errors that came before anything was asked of the gateway.
+var unsentCodes = []string{CodeNoOrigin, CodeNoToken, CodeNotSetUp, CodeTokenSource, CodeInvalidRequest}
 
 // slowAnswer is how long an unanswered request must have been waited for to count as a failure although the callers
 // left before its own timeout.

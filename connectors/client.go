@@ -62,10 +62,16 @@ func (o *ClientOptions) validate() error {
 	case o.ExecuteAttempts < 0:
 		return fmt.Errorf("connectors: ExecuteAttempts %d: must be 0 or positive", o.ExecuteAttempts)
 	}
-	for name, d := range map[string]time.Duration{"Search": o.Timeouts.Search, "Schemas": o.Timeouts.Schemas, "Execute": o.Timeouts.Execute,
-		"Connections": o.Timeouts.Connections, "List": o.Timeouts.List, "Account": o.Timeouts.Account} {
-		if d < 0 {
-			return fmt.Errorf("connectors: Timeouts.%s %v: must be 0 or positive", name, d)
+	t := o.Timeouts
+	for _, f := range []struct {
+		name  string
+		bound time.Duration
+	}{
+		{"Search", t.Search}, {"Schemas", t.Schemas}, {"Execute", t.Execute},
+		{"Connections", t.Connections}, {"List", t.List}, {"Account", t.Account},
+	} {
+		if f.bound < 0 {
+			return fmt.Errorf("connectors: Timeouts.%s %v: must be 0 or positive", f.name, f.bound)
 		}
 	}
 	return nil
@@ -343,7 +349,8 @@ func (c *Client) List(ctx context.Context, tenant string) ([]Connector, error) {
 		}
 		cursor = next
 	}
-	return nil, newError(KindBadAnswer, CodeInvalidResponse, nil, "the list of connectors did not end within %d pages", maxPages)
+	return nil, newError(KindBadAnswer, CodeInvalidResponse, nil,
+		"the list of connectors did not end within %d pages", maxPages)
 }
 
 // Account reads one linked account; nil and no error if the gateway does not know it.
@@ -351,7 +358,8 @@ func (c *Client) Account(ctx context.Context, tenant, connectionID string) (*Acc
 	if connectionID == "" || connectionID == "." || connectionID == ".." {
 		return nil, newError(KindOther, CodeInvalidRequest, nil, "%q is no connection id", connectionID)
 	}
-	body, _, err := c.try(ctx, request{route: c.routes[RouteAccount], path: "v1/connectors/accounts/" + url.PathEscape(connectionID), tenant: tenant})
+	path := "v1/connectors/accounts/" + url.PathEscape(connectionID)
+	body, _, err := c.try(ctx, request{route: c.routes[RouteAccount], path: path, tenant: tenant})
 	var refused *Error
 	if errors.As(err, &refused) && refused.Kind == KindUnavailable && refused.Code == "connection_not_found" {
 		return nil, nil

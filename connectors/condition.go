@@ -71,7 +71,8 @@ func Condition(f Failure, v Verb, names []string) *subjects.ConnectorsCondition 
 		return &subjects.ConnectorsCondition{Status: "not_set_up", Names: names,
 			Hint: "Connectors are not set up yet. Call manage_connections to set them up."}
 	}
-	hint := "Connector tools could not be " + string(v) + " just now. This does not mean that an app is missing; try again later."
+	hint := "Connector tools could not be " + string(v) + " just now. " +
+		"This does not mean that an app is missing; try again later."
 	if f == FailureSignInExpired {
 		hint = "Connector tools could not be " + string(v) + ": the sign-in has expired. " +
 			"This does not mean that an app is missing; ask the user to sign in again."

@@ -79,7 +79,8 @@ func (e *Error) Unwrap() error { return e.cause }
 // Retryable reports whether the same request may succeed later by itself: no answer, or an answer of 500 and above.
 // A 429 is not counted here; it says for itself when.
 func (e *Error) Retryable() bool {
-	return e.Kind == KindOther && (e.Status >= http.StatusInternalServerError || e.Code == CodeTransport || e.Code == CodeTokenSource)
+	return e.Kind == KindOther &&
+		(e.Status >= http.StatusInternalServerError || e.Code == CodeTransport || e.Code == CodeTokenSource)
 }
 
 // ParseError reads an answer with a status that is not 2xx. Bodies come as {"error":{"code","message"}}, as

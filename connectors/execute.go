@@ -13,11 +13,14 @@ import (
 
 // The messages of an execution.
 const (
-	messageUnavailable = "Unknown tool: connectors are not available here. Nothing was done; use tool_search to find a tool that is."
-	messageFailed      = "The request to the connector gateway failed: %s"
-	messageUnexpected  = "The call failed unexpectedly: the connector gateway's answer could not be used (%s). It may have taken effect; check before you repeat it."
-	messageUnknown     = "The call was sent, and what became of it is not known (%s). It may have taken effect; check before you repeat it."
-	messageTooLate     = "There was no time left to begin this call; nothing was sent."
+	messageUnavailable = "Unknown tool: connectors are not available here. " +
+		"Nothing was done; use tool_search to find a tool that is."
+	messageFailed     = "The request to the connector gateway failed: %s"
+	messageUnexpected = "The call failed unexpectedly: the connector gateway's answer could not be used (%s). " +
+		"It may have taken effect; check before you repeat it."
+	messageUnknown = "The call was sent, and what became of it is not known (%s). " +
+		"It may have taken effect; check before you repeat it."
+	messageTooLate = "There was no time left to begin this call; nothing was sent."
 )
 
 // Execution is one entry of a batch, about to be sent.
@@ -74,7 +77,8 @@ type ExecutionResult struct {
 // is set.
 func (g *Gateway) Execute(ctx context.Context, e Execution) ExecutionResult {
 	if !g.Configured() {
-		return e.settle(&ExecuteAnswer{Unclear: e.Repeat}, newError(KindUnavailable, CodeNoOrigin, nil, "connectors are switched off"))
+		off := newError(KindUnavailable, CodeNoOrigin, nil, "connectors are switched off")
+		return e.settle(&ExecuteAnswer{Unclear: e.Repeat}, off)
 	}
 	if isClosed(e.Stop) {
 		return e.stopped()
@@ -114,7 +118,8 @@ func (g *Gateway) send(ctx context.Context, e Execution, slug string) (r Executi
 
 // settle words what an execute request came to.
 func (e *Execution) settle(a *ExecuteAnswer, err error) ExecutionResult {
-	r := ExecutionResult{Attempts: a.Attempts, Unclear: a.Unclear, Cut: a.Ended == EndedCancelled, Outcome: subjects.OutcomeError}
+	r := ExecutionResult{Outcome: subjects.OutcomeError, Attempts: a.Attempts,
+		Unclear: a.Unclear, Cut: a.Ended == EndedCancelled}
 	var f *Error
 	switch {
 	case err == nil:

@@ -24,7 +24,8 @@ type flight[T any] struct {
 	value   T // set before done is closed
 }
 
-// do returns the value of the run for key, or false when ctx has ended first or the flights were stopped. The value is shared: it is read only.
+// do returns the value of the run for key, or false when ctx has ended first or the flights were stopped. The value is
+// shared: it is read only.
 // run must return soon after its context has ended.
 func (f *flights[T]) do(ctx context.Context, key string, run func(context.Context) T) (value T, ok bool) {
 	fl := f.join(ctx, key, run)

@@ -66,7 +66,9 @@ func (g *Gateway) search(ctx context.Context, tenant string, queries []string) s
 }
 
 // ask sends a leg's request through the tenant's breaker.
-func (g *Gateway) ask(ctx context.Context, tenant string, bound time.Duration, send func(context.Context) error) (f Failure, hidden bool) {
+func (g *Gateway) ask(
+	ctx context.Context, tenant string, bound time.Duration, send func(context.Context) error,
+) (f Failure, hidden bool) {
 	if !g.breakers.allow(tenant) {
 		return FailureUnreachable, false
 	}

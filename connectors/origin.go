@@ -71,7 +71,8 @@ func ParseOrigin(raw string) (Origin, error) {
 	case u.Hostname() == "":
 		return Origin{}, fmt.Errorf("connectors: the gateway's URL names no host: write it as https://host[:port][/path]")
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return Origin{}, fmt.Errorf("connectors: the gateway's URL must have no user, query or fragment; tokens come from the token source")
+		return Origin{}, fmt.Errorf("connectors: the gateway's URL must have no user, query or fragment; " +
+			"tokens come from the token source")
 	}
 	host := strings.ToLower(u.Host)
 	return Origin{scheme: scheme, host: host, base: scheme + "://" + host + strings.TrimRight(u.EscapedPath(), "/")}, nil

@@ -8,7 +8,8 @@ import (
 
 // The messages of entries that no gateway worded.
 const (
-	messageMalformed   = "Unknown tool: a connector tool's name has the form connectors__<connector>__<tool>. Nothing was sent; use tool_search for the exact name."
+	messageMalformed = "Unknown tool: a connector tool's name has the form connectors__<connector>__<tool>. " +
+		"Nothing was sent; use tool_search for the exact name."
 	messageNoResult    = "The gateway returned no result for this call."
 	messageNoSlot      = "No result was produced for this call."
 	messageRemoteError = "The gateway reported an error."
@@ -112,7 +113,8 @@ func splice(p Plan, row *Row, surface subjects.Surface) subjects.EntryResult {
 		}
 		return subjects.EntryResult{Index: p.Position, Name: p.Name, Response: data, Account: row.Account}
 	}
-	return subjects.EntryResult{Index: p.Position, Name: p.Name, Error: entryError(row.Error, p.Parsed.Connector, surface), Account: row.Account}
+	return subjects.EntryResult{Index: p.Position, Name: p.Name, Account: row.Account,
+		Error: entryError(row.Error, p.Parsed.Connector, surface)}
 }
 
 func entryError(e *RowError, connector string, surface subjects.Surface) *subjects.EntryError {

@@ -89,7 +89,8 @@ func (d Dir) Token(_ context.Context, tenant string) (string, error) {
 // cannot climb out of the folder.
 func readTenantFile(dir, tenant, suffix string) ([]byte, error) {
 	if !subjects.ValidToken(tenant) {
-		return nil, fmt.Errorf("connectors: tenant %q cannot name a token file: want 1 to %d of A-Z a-z 0-9 _ -", tenant, subjects.MaxToken)
+		return nil, fmt.Errorf("connectors: tenant %q cannot name a token file: want 1 to %d of A-Z a-z 0-9 _ -",
+			tenant, subjects.MaxToken)
 	}
 	f, err := os.Open(filepath.Join(dir, tenant+suffix))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,7 +105,8 @@ func readTenantFile(dir, tenant, suffix string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("connectors: token file of tenant %s: %w", tenant, err)
 	case len(p) > maxTokenFile:
-		return nil, fmt.Errorf("connectors: token file of tenant %s is over %d bytes: it must hold one token", tenant, maxTokenFile)
+		return nil, fmt.Errorf("connectors: token file of tenant %s is over %d bytes: it must hold one token",
+			tenant, maxTokenFile)
 	}
 	return p, nil
 }

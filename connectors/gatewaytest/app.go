@@ -55,37 +55,50 @@ var ErrNotFound = errors.New("there is no such thing")
 // SampleApps are invented apps to try things with: mail, calendar and tracker are linked, chat is not, files has a
 // tool whose slug has no prefix, and vault is switched off. Their data is new with each call of SampleApps.
 func SampleApps() []App {
-	mail, events, issues, files := &shelf{prefix: "msg"}, &shelf{prefix: "evt"}, &shelf{prefix: "issue"}, &shelf{prefix: "file"}
+	mail, events := &shelf{prefix: "msg"}, &shelf{prefix: "evt"}
+	issues, files := &shelf{prefix: "issue"}, &shelf{prefix: "file"}
 	return []App{
 		{Connector: "mail", Description: "Send and find mail messages", Tools: []Tool{
-			{Slug: "MAIL_SEND_EMAIL", Description: "Send an email message to one or more recipients", InputSchema: schema(`to subject`, `to subject body`), Run: mail.add},
-			{Slug: "MAIL_CREATE_DRAFT", Description: "Create a draft of an email message without sending it", InputSchema: schema(``, `to subject body`), Run: mail.add},
-			{Slug: "MAIL_FETCH_EMAILS", Description: "Fetch email messages that contain a text", InputSchema: schema(``, `query`), ReadOnly: true, Run: mail.find},
-			{Slug: "MAIL_DELETE_EMAIL", Description: "Delete one email message", InputSchema: schema(`id`, `id`), Run: mail.remove},
+			changes("MAIL_SEND_EMAIL", "Send an email message to one or more recipients", "to subject", "to subject body", mail.add),
+			changes("MAIL_CREATE_DRAFT", "Create a draft of an email message without sending it", "", "to subject body", mail.add),
+			reads("MAIL_FETCH_EMAILS", "Fetch email messages that contain a text", "", "query", mail.find),
+			changes("MAIL_DELETE_EMAIL", "Delete one email message", "id", "id", mail.remove),
 		}},
 		{Connector: "calendar", Description: "Events in a calendar", Tools: []Tool{
-			{Slug: "CALENDAR_CREATE_EVENT", Description: "Create a calendar event with a title and a time", InputSchema: schema(`title start`, `title start end`), Run: events.add},
-			{Slug: "CALENDAR_FIND_EVENT", Description: "Find calendar events that contain a text", InputSchema: schema(``, `query`), ReadOnly: true, Run: events.find},
-			{Slug: "CALENDAR_DELETE_EVENT", Description: "Delete a calendar event", InputSchema: schema(`id`, `id`), Run: events.remove},
+			changes("CALENDAR_CREATE_EVENT", "Create a calendar event with a title and a time", "title start", "title start end", events.add),
+			reads("CALENDAR_FIND_EVENT", "Find calendar events that contain a text", "", "query", events.find),
+			changes("CALENDAR_DELETE_EVENT", "Delete a calendar event", "id", "id", events.remove),
 		}},
 		{Connector: "tracker", Description: "Issues of a project tracker", Tools: []Tool{
-			{Slug: "TRACKER_CREATE_ISSUE", Description: "Create an issue with a title and a description", InputSchema: schema(`title`, `title description`), Run: issues.add},
-			{Slug: "TRACKER_LIST_ISSUES", Description: "List the issues of the tracker", InputSchema: schema(``, `query`), ReadOnly: true, Run: issues.find},
-			{Slug: "TRACKER_ADD_COMMENT", Description: "Add a comment to an issue", InputSchema: schema(`id text`, `id text`), Run: issues.amend},
-			{Slug: "TRACKER_CLOSE_ISSUE", Description: "Close an issue", InputSchema: schema(`id`, `id`), Run: issues.remove},
+			changes("TRACKER_CREATE_ISSUE", "Create an issue with a title and a description", "title", "title description", issues.add),
+			reads("TRACKER_LIST_ISSUES", "List the issues of the tracker", "", "query", issues.find),
+			changes("TRACKER_ADD_COMMENT", "Add a comment to an issue", "id text", "id text", issues.amend),
+			changes("TRACKER_CLOSE_ISSUE", "Close an issue", "id", "id", issues.remove),
 		}},
 		{Connector: "files", Description: "Files in a shared folder", Tools: []Tool{
-			{Slug: "UPLOAD_FILE", Description: "Upload a file with a name and a text to the shared folder", InputSchema: schema(`name`, `name text`), Run: files.add},
-			{Slug: "FILES_LIST_FOLDER", Description: "List the files of the shared folder", InputSchema: schema(``, `query`), ReadOnly: true, Run: files.find},
+			changes("UPLOAD_FILE", "Upload a file with a name and a text to the shared folder", "name", "name text", files.add),
+			reads("FILES_LIST_FOLDER", "List the files of the shared folder", "", "query", files.find),
 		}},
 		{Connector: "chat", Description: "Messages in a chat", Unlinked: true, Tools: []Tool{
-			{Slug: "CHAT_POST_MESSAGE", Description: "Post a message to a chat channel", InputSchema: schema(`channel text`, `channel text`)},
-			{Slug: "CHAT_LIST_CHANNELS", Description: "List the chat channels", ReadOnly: true},
+			changes("CHAT_POST_MESSAGE", "Post a message to a chat channel", "channel text", "channel text", nil),
+			reads("CHAT_LIST_CHANNELS", "List the chat channels", "", "", nil),
 		}},
 		{Connector: "vault", Description: "Secrets, switched off by an administrator", Disabled: true, Tools: []Tool{
-			{Slug: "VAULT_READ_SECRET", Description: "Read a secret from the vault", InputSchema: schema(`name`, `name`), ReadOnly: true},
+			reads("VAULT_READ_SECRET", "Read a secret from the vault", "name", "name", nil),
 		}},
 	}
+}
+
+// changes is a tool with an effect; required and properties are names of string parameters.
+func changes(slug, description, required, properties string, run func(context.Context, Call) (any, error)) Tool {
+	return Tool{Slug: slug, Description: description, InputSchema: schema(required, properties), Run: run}
+}
+
+// reads is a tool without one.
+func reads(slug, description, required, properties string, run func(context.Context, Call) (any, error)) Tool {
+	t := changes(slug, description, required, properties, run)
+	t.ReadOnly = true
+	return t
 }
 
 // schema is an object schema of string properties, both lists separated by spaces.

@@ -88,7 +88,8 @@ func (f *Fault) validate() error {
 	switch f.Kind {
 	case Status, RateLimit, Drop, HTML, HalfBody, Huge, Silent, Slow:
 	default:
-		return fmt.Errorf("gatewaytest: fault kind %q: want status, rate_limit, drop, html, half_body, huge, silent or slow", f.Kind)
+		return fmt.Errorf("gatewaytest: fault kind %q: want status, rate_limit, drop, html, half_body, huge, silent or slow",
+			f.Kind)
 	}
 	switch {
 	case f.Skip < 0 || f.Times < 0 || f.Bytes < 0 || f.Delay < 0 || f.RetryAfter < 0:
@@ -149,7 +150,8 @@ func (f *Fault) set(key, value string) (err error) {
 	case "delay":
 		f.Delay, err = time.ParseDuration(value)
 	default:
-		err = errors.New("no such key; there are route, slug, tenant, skip, times, probability, after_effect, status, body, retry_after, retry_at, bytes and delay")
+		err = errors.New("no such key; there are route, slug, tenant, skip, times, probability, after_effect, " +
+			"status, body, retry_after, retry_at, bytes and delay")
 	}
 	return err
 }

@@ -337,8 +337,9 @@ func slugsOf(body []byte) []string {
 }
 
 func (g *Gateway) record(in *incoming, slugs []string, fault *Fault) {
-	rec := Request{At: time.Now(), Method: in.Method, Path: in.URL.EscapedPath(), Query: in.URL.RawQuery, Route: in.route, Tenant: in.tenant,
-		Authorization: in.Header.Get("Authorization"), Header: in.Header.Clone(), Key: in.key, Slugs: slugs}
+	rec := Request{At: time.Now(), Method: in.Method, Path: in.URL.EscapedPath(), Query: in.URL.RawQuery,
+		Route: in.route, Tenant: in.tenant, Authorization: in.Header.Get("Authorization"),
+		Header: in.Header.Clone(), Key: in.key, Slugs: slugs}
 	if json.Valid(in.body) {
 		rec.Body = in.body
 	}

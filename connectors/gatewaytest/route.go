@@ -87,7 +87,8 @@ func (g *Gateway) search(in *incoming) reply {
 	}
 	for i := range g.apps {
 		app := &g.apps[i]
-		connections = append(connections, map[string]any{"connector": app.Connector, "connected": g.links.linked(in.tenant, app), "description": app.Description})
+		connections = append(connections, map[string]any{"connector": app.Connector, "description": app.Description,
+			"connected": g.links.linked(in.tenant, app)})
 	}
 	return answer(map[string]any{"results": results, "schemas": schemas, "connections": connections, "nextSteps": []string{}})
 }
@@ -122,7 +123,8 @@ func (g *Gateway) find(query string) []hit {
 
 func words(s string) map[string]bool {
 	out := make(map[string]bool)
-	for _, w := range strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+	separates := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	for _, w := range strings.FieldsFunc(strings.ToLower(s), separates) {
 		out[w] = true
 	}
 	return out
@@ -183,7 +185,8 @@ func (g *Gateway) execute(in *incoming) reply {
 	case finished:
 		return reply{status: http.StatusOK, body: stored}
 	case running:
-		return refuse(http.StatusConflict, "IDEMPOTENCY_IN_PROGRESS", "the first request with this idempotency key is still running")
+		return refuse(http.StatusConflict, "IDEMPOTENCY_IN_PROGRESS",
+			"the first request with this idempotency key is still running")
 	case another:
 		return refuse(http.StatusConflict, "IDEMPOTENCY_CONFLICT", "this idempotency key was used with another body")
 	}
@@ -211,11 +214,13 @@ func (g *Gateway) row(ctx context.Context, in *incoming, c wireCall) wireRow {
 	case tool == nil:
 		return wireRow{Error: &wireError{Code: "TOOL_NOT_FOUND", Message: fmt.Sprintf("%s has no tool %s", c.Connector, c.Tool)}}
 	case app.Disabled:
-		return wireRow{Error: &wireError{Code: "TOOL_NOT_ALLOWED", Message: app.Connector + " is switched off by an administrator", Connector: app.Connector}}
+		return wireRow{Error: &wireError{Code: "TOOL_NOT_ALLOWED", Connector: app.Connector,
+			Message: app.Connector + " is switched off by an administrator"}}
 	case !g.links.linked(in.tenant, app):
 		id := g.links.id(in.tenant, app)
-		return wireRow{Error: &wireError{Code: "CONNECTION_REQUIRED", Message: app.Connector + " is not connected", Connector: app.Connector,
-			ConnectURL: g.url + "/connect/" + id, ConnectionID: id, Hint: "Open the link, then call again."}}
+		return wireRow{Error: &wireError{Code: "CONNECTION_REQUIRED", Connector: app.Connector,
+			Message: app.Connector + " is not connected", ConnectURL: g.url + "/connect/" + id, ConnectionID: id,
+			Hint: "Open the link, then call again."}}
 	}
 	if lacking := tool.lacking(c.Arguments); len(lacking) > 0 {
 		return wireRow{Error: &wireError{Code: "PROVIDER_ERROR", Message: "missing arguments: " + strings.Join(lacking, ", ")}}
@@ -393,8 +398,8 @@ func (g *Gateway) start(tenant, connector string, again bool) map[string]any {
 		return map[string]any{"connector": app.Connector, "status": "active", "connectionId": g.links.id(tenant, app)}
 	}
 	id := g.links.id(tenant, app)
-	return map[string]any{"connector": app.Connector, "status": "initiated", "connectionId": id, "connectUrl": g.url + "/connect/" + id,
-		"instruction": "Open the link to connect.", "reinitiated": again}
+	return map[string]any{"connector": app.Connector, "status": "initiated", "connectionId": id,
+		"connectUrl": g.url + "/connect/" + id, "instruction": "Open the link to connect.", "reinitiated": again}
 }
 
 func (g *Gateway) list(in *incoming) reply {
@@ -408,7 +413,8 @@ func (g *Gateway) list(in *incoming) reply {
 	items := []map[string]any{}
 	for i := from; i < to; i++ {
 		app := &g.apps[i]
-		item := map[string]any{"connector": app.Connector, "enabled": !app.Disabled, "connected": g.links.linked(in.tenant, app), "disabledTools": []string{}}
+		item := map[string]any{"connector": app.Connector, "enabled": !app.Disabled,
+			"connected": g.links.linked(in.tenant, app), "disabledTools": []string{}}
 		if item["connected"] == true {
 			item["connectionStatus"] = "active"
 		}
@@ -430,8 +436,8 @@ func (g *Gateway) account(in *incoming) reply {
 	if k.linked {
 		status = "active"
 	}
-	return answer(map[string]any{"connectionId": k.id, "connector": k.connector, "status": status, "label": k.connector + " of " + k.tenant,
-		"active": k.linked, "createdAt": at, "updatedAt": at})
+	return answer(map[string]any{"connectionId": k.id, "connector": k.connector, "status": status,
+		"label": k.connector + " of " + k.tenant, "active": k.linked, "createdAt": at, "updatedAt": at})
 }
 
 // admin serves what a test in another process needs: what happened, and the script.
