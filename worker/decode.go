@@ -111,6 +111,9 @@ func (b *bridgeRequest) handle() (string, error) {
 		return "", nil
 	}
 	var handle string
+	if n := len(raw) - 1; n > 0 && raw[0] == '"' && storage.ValidName(string(raw[1:n])) {
+		return string(raw[1:n]), nil // as nearly all come: no escapes to undo
+	}
 	if isNull(raw) || json.Unmarshal(raw, &handle) != nil {
 		return "", badField("scope", "scope must be the handle of an assembled scope, or an assemble request")
 	}
