@@ -79,7 +79,8 @@ func New(nc *nats.Conn, o Options) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
-	bodies, err := subjects.NewBodies(js, subjects.BodiesOptions{Replicas: o.Layout.Replicas, Storage: o.Layout.Storage})
+	bodies, err := subjects.NewBodies(js, subjects.BodiesOptions{
+		Replicas: o.Layout.Replicas, Storage: o.Layout.Storage, Wait: o.Layout.ReadTimeout})
 	if err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
