@@ -15,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/cenkalti/backoff/v4"
+
+	"toolsearch/telemetry"
 )
 
 // request is one logical request, sent once or more.
@@ -82,7 +84,7 @@ func (c *Client) try(ctx context.Context, r request) (json.RawMessage, tries, er
 		at := Attempt{Route: r.route.name, Tenant: r.tenant, Number: t.attempts}
 		begun := c.clock.Now()
 		c.observer.attemptStarted(ctx, at)
-		body, sent, err := c.attempt(ctx, r)
+		body, sent, err := c.attempt(telemetry.WithAttempt(ctx, t.attempts), r)
 		c.observer.attemptFinished(ctx, at, c.clock.Now().Sub(begun), err)
 		if err == nil {
 			t.unclear = false

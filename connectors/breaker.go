@@ -45,8 +45,10 @@ type breaker struct {
 }
 
 func newBreakers(after int, cooldown time.Duration, clock Clock, observer *Observer) *breakers {
-	cache, _ := lru.New[string, *breaker](maxBreakers) // fails for a size that is not positive only
-	return &breakers{after: after, cooldown: cooldown, clock: clock, observer: observer, byTenant: cache}
+	b := &breakers{after: after, cooldown: cooldown, clock: clock, observer: observer}
+	// It fails for a size that is not positive only. What is forgotten is closed, and told so. b.mu is held.
+	b.byTenant, _ = lru.NewWithEvict(maxBreakers, func(tenant string, br *breaker) { b.move(tenant, br, BreakerClosed) })
+	return b
 }
 
 // allow reports whether a request may be sent now. Who was allowed must call done.

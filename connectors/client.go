@@ -17,6 +17,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"toolsearch/subjects"
+	"toolsearch/telemetry"
 )
 
 // Defaults of [ClientOptions].
@@ -46,6 +47,8 @@ type ClientOptions struct {
 	Clock Clock
 	// Observer is told of attempts and waits; may be nil.
 	Observer *Observer
+	// Telemetry gets a span for each request, which then carries trace context, and the metrics; nil gets nothing.
+	Telemetry *telemetry.Recorder
 	// Logger is told of malformed elements; nil is silent.
 	Logger *slog.Logger
 }
@@ -107,7 +110,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{origin: o.Origin, tokens: o.Tokens, maxAnswer: o.MaxAnswer, backoff: o.Backoff, clock: o.Clock,
-		observer: o.Observer, log: o.Logger}
+		observer: recording(o.Telemetry, o.Observer), log: o.Logger}
 	if c.tokens == nil {
 		c.tokens = Static(nil)
 	}
@@ -126,6 +129,9 @@ func NewClient(o ClientOptions) (*Client, error) {
 	if o.Transport == nil {
 		c.own = NewTransport()
 		o.Transport = c.own
+	}
+	if o.Telemetry != nil {
+		o.Transport = o.Telemetry.Transport(o.Transport)
 	}
 	// No Timeout here: each request brings its own bound.
 	c.http = &http.Client{Transport: o.Transport, CheckRedirect: refuseRedirect}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"toolsearch/catalog"
+	"toolsearch/telemetry"
 )
 
 // Defaults of [GatewayOptions].
@@ -33,6 +34,8 @@ type GatewayOptions struct {
 	Clock Clock
 	// Observer is told of the breakers; may be nil.
 	Observer *Observer
+	// Telemetry counts the breakers by their states; nil counts nothing.
+	Telemetry *telemetry.Recorder
 	// Logger is told of twin slugs and unexpected answers; nil is silent.
 	Logger *slog.Logger
 }
@@ -95,7 +98,7 @@ func NewGateway(client *Client, o GatewayOptions) (*Gateway, error) {
 		client: client, enabled: !o.Disabled, clock: o.Clock, log: o.Logger,
 		searchBound:   orDefault(o.SearchBound, DefaultSearchBound),
 		describeBound: orDefault(o.DescribeBound, DefaultDescribeBound),
-		breakers:      newBreakers(o.BreakerFailures, orDefault(o.BreakerCooldown, DefaultBreakerCooldown), o.Clock, o.Observer),
+		breakers:      newBreakers(o.BreakerFailures, orDefault(o.BreakerCooldown, DefaultBreakerCooldown), o.Clock, recording(o.Telemetry, o.Observer)),
 	}
 	return g, nil
 }
