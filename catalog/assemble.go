@@ -9,8 +9,9 @@ import (
 )
 
 // Assemble answers an assemble request: the definitions that the model sees, byte for byte and in the order in which
-// they came, then the bridge tools where there is anything to reach through them. ExpiresAt is left to the caller, who
-// has a clock. The definitions are parts of [Catalog.Raw] and must not be changed.
+// they came, then manage_connections where connectors are granted and the caller brought none of its own, then the bridge
+// tools where there is anything to reach through them. A side surface sees no manage_connections at all.
+// ExpiresAt is left to the caller, who has a clock. The definitions are parts of [Catalog.Raw] and must not be changed.
 //
 // The order in which the deferred tools came changes nothing in Tools.
 func (s *Scope) Assemble() *subjects.AssembleReply {
@@ -38,25 +39,36 @@ func (s *Scope) Assemble() *subjects.AssembleReply {
 
 // passThrough shows every granted tool and no bridge, tier 0.
 func (s *Scope) passThrough(reply *subjects.AssembleReply) {
-	reply.Tools = s.definitions(s.Granted(), 0)
+	reply.Tools = s.withConnections(s.definitions(s.Granted(), 1))
 }
 
 // bridge shows the tools in view and the bridge, tier 1 where the listing names tools and 2 where it does not.
 func (s *Scope) bridge(reply *subjects.AssembleReply, l listing) {
-	b := bridge{deferred: reply.DeferredCount, connectors: s.connectors, listing: l, format: s.format}
+	b := bridge{deferred: reply.DeferredCount, connectors: s.connectors, side: s.surface == subjects.SurfaceSide,
+		listing: l, format: s.format}
 	reply.Activated, reply.ListingForm, reply.Tier = true, l.form, 1
 	if l.form == FormGroups || l.form == FormNone {
 		reply.Tier = 2
 	}
-	const bridges = 3
-	reply.Tools = append(s.definitions(s.visible, bridges), b.schemas()...)
+	const more = 4 // the bridge and manage_connections
+	reply.Tools = append(s.withConnections(s.definitions(s.visible, more)), b.schemas()...)
 }
 
 // definitions collects the definitions of a set, with room for more.
 func (s *Scope) definitions(set *Set, more int) []json.RawMessage {
 	list := make([]json.RawMessage, 0, set.Len()+more)
 	for i := range set.All() {
-		list = append(list, s.catalog.tools[i].Definition)
+		if t := &s.catalog.tools[i]; !s.hidden(t.Name) {
+			list = append(list, t.Definition)
+		}
+	}
+	return list
+}
+
+// withConnections adds manage_connections behind the tools in view, where the caller brought none.
+func (s *Scope) withConnections(list []json.RawMessage) []json.RawMessage {
+	if s.suppliesConnections() {
+		list = append(list, connectionsDefinition(s.format))
 	}
 	return list
 }

@@ -35,6 +35,7 @@ func IsBridge(name string) bool {
 type bridge struct {
 	deferred   int
 	connectors bool
+	side       bool // the session cannot connect accounts
 	listing    listing
 	format     subjects.Format
 }
@@ -56,7 +57,10 @@ func (b bridge) schemas() []json.RawMessage {
 // searchText is the description of tool_search: what it is for, and what there is to be found.
 func (b bridge) searchText() string {
 	text := textSearchLead(b.deferred) + textSearchBody
-	if b.connectors {
+	switch {
+	case b.connectors && b.side:
+		text += textSearchConnectionsSide
+	case b.connectors:
 		text += textSearchConnections
 	}
 	if b.listing.text == "" {

@@ -20,7 +20,10 @@ func (s *Scope) WrongDoor(name string) string {
 	if spelled := s.spelledLike(s.deferred, folded); len(spelled) > 0 {
 		return textUnknown(name, spelled)
 	}
-	if IsBridge(folded) {
+	if s.hidden(folded) {
+		return textNotOffered(folded)
+	}
+	if IsBridge(folded) || folded == ManageConnections && s.suppliesConnections() {
 		return textDirect(folded)
 	}
 	if spelled := s.spelledLike(s.visible, folded); len(spelled) > 0 {

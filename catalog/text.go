@@ -30,6 +30,8 @@ const (
 
 	textSearchConnections = " Names that begin with connectors__ work in the user's remote accounts; manage_connections checks and links those."
 
+	textSearchConnectionsSide = " Names that begin with connectors__ work in the user's remote accounts; only the main agent links those."
+
 	textSearchFrameListed = "Everything deferred is listed here. A listed name exists: go straight to tool_describe with it."
 	textSearchFrameMixed  = textSearchFrameListed + " Where it says \"names not listed\", search that server."
 	textSearchFrameGroups = "These servers are connected. Search before you call a capability missing or take another tool in its place."
