@@ -20,6 +20,7 @@ type answer struct {
 // question is one request, however often it is sent.
 type question struct {
 	tenant, subject string
+	verb            Verb
 	header          nats.Header
 	body            []byte
 	patience        time.Duration // how long to wait for one reply before asking again; 0 is as long as the context
@@ -31,6 +32,8 @@ var errUnanswered = errors.New("subjects: no reply yet")
 // ask sends a request and repeats it as long as that may help. The body travels by claim check where it must, and is
 // stored once for all attempts. The context has a deadline.
 func (c *Client) ask(ctx context.Context, q *question) (a *answer, err error) {
+	ctx, end := c.start(ctx, "request", func() string { return c.opts.Root.Template(FamilyRequest, string(q.verb)) }, q.subject)
+	defer func() { end(err) }()
 	h := q.header
 	if h == nil {
 		h = nats.Header{}

@@ -38,6 +38,10 @@ type ClientOptions struct {
 	// Inject adds headers to every message that is sent, such as the trace context of ctx. Whatever case it writes
 	// them in, traceparent and tracestate leave in lower case.
 	Inject func(ctx context.Context, h nats.Header)
+	// Start is called before each operation and may put a span into its context: "request" for a question, with all its
+	// attempts, "publish" for a stop. template is the subject with {tenant}, {session} and {call} in place of theirs.
+	// end is told the code of a service error, "_OTHER" for another one, "" for none. nil: nothing is called.
+	Start func(ctx context.Context, operation, template, subject string) (_ context.Context, end func(code string))
 }
 
 func (o ClientOptions) withDefaults() ClientOptions {
@@ -149,6 +153,25 @@ func within(ctx context.Context, d time.Duration) (context.Context, context.Canc
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, d)
+}
+
+// start opens the caller's span of an operation; end takes the operation's error.
+func (c *Client) start(ctx context.Context, operation string, template func() string, subject string) (_ context.Context, end func(error)) {
+	if c.opts.Start == nil {
+		return ctx, func(error) {}
+	}
+	ctx, finish := c.opts.Start(ctx, operation, template(), subject)
+	return ctx, func(err error) {
+		var e *Error
+		switch {
+		case err == nil:
+			finish("")
+		case errors.As(err, &e):
+			finish(string(e.Code))
+		default:
+			finish("_OTHER")
+		}
+	}
 }
 
 // inject lets the caller add its headers and puts the trace headers into lower case, as the contract writes them.

@@ -159,7 +159,7 @@ func (s *Session) scoped(ctx context.Context, scope Scope, do func(Scope) error)
 
 func (s *Session) ask(ctx context.Context, verb Verb, h nats.Header, body []byte, patience time.Duration) (*answer, error) {
 	return s.c.ask(ctx, &question{
-		tenant: s.tenant, subject: s.c.opts.Root.Request(s.tenant, s.session, verb), header: h, body: body, patience: patience,
+		tenant: s.tenant, subject: s.c.opts.Root.Request(s.tenant, s.session, verb), verb: verb, header: h, body: body, patience: patience,
 	})
 }
 

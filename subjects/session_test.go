@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -431,6 +432,48 @@ func TestInject(t *testing.T) {
 	h := <-got
 	if h.Get("traceparent") != "00-1-2-01" || h.Get("tracestate") != "a=b" || h["Traceparent"] != nil {
 		t.Errorf("headers %v, want the trace context in lower case", h)
+	}
+}
+
+// Each operation opens the caller's span once, however often it is sent, and tells it how it ended.
+func TestStartOfOperations(t *testing.T) {
+	t.Parallel()
+	s := startBus(t)
+	w := startWorker(t, s)
+	refusals := 1
+	w.on(subjects.VerbSearch, func(*request) ([]byte, error) {
+		if refusals--; refusals >= 0 {
+			return nil, &subjects.Error{Code: subjects.CodeOverloaded, Message: "full"}
+		}
+		return []byte(`{"queries": [], "total_available": 0, "results": [], "tools": {}}`), nil
+	})
+	w.on(subjects.VerbDescribe, func(*request) ([]byte, error) {
+		return nil, &subjects.Error{Code: subjects.CodeScopeForbidden, Message: "no"}
+	})
+	type key struct{}
+	var got []string
+	o := fast
+	o.Start = func(ctx context.Context, operation, template, subject string) (context.Context, func(string)) {
+		got = append(got, operation+" "+template+" "+subject)
+		return context.WithValue(ctx, key{}, template), func(code string) { got = append(got, "end "+code) }
+	}
+	o.Inject = func(ctx context.Context, h nats.Header) {
+		if ctx.Value(key{}) == nil {
+			t.Error("the context of Inject is not the span's")
+		}
+	}
+	session := newSession(t, s, o)
+	if _, err := session.Search(inTime(t), subjects.Handle("x"), nil); err != nil {
+		t.Error(err)
+	}
+	if _, err := session.Describe(inTime(t), subjects.Handle("x"), nil); err == nil {
+		t.Error("a refused describe has no error")
+	}
+	prefix := "request toolsearch.v1.req.{tenant}.{session}."
+	at := "toolsearch.v1.req." + session.Tenant() + "." + session.ID() + "."
+	want := []string{prefix + "search " + at + "search", "end ", prefix + "describe " + at + "describe", "end SCOPE_FORBIDDEN"}
+	if !slices.Equal(got, want) {
+		t.Errorf("spans\n%q, want\n%q", got, want)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // that are accepted later are untouched. It returns when the server has stored the stop, which then holds whatever
 // becomes of the workers. reason informs; it may be empty.
 func (s *Session) Stop(ctx context.Context, reason string) (*StopAck, error) {
-	return s.stop(ctx, s.c.opts.Root.StopSession(s.tenant, s.session), reason)
+	return s.stop(ctx, s.c.opts.Root.StopSession(anyTenant, anySession), s.c.opts.Root.StopSession(s.tenant, s.session), reason)
 }
 
 // StopCall stops one call, also one that is yet to come under this id.
@@ -20,21 +20,22 @@ func (s *Session) StopCall(ctx context.Context, call, reason string) (*StopAck, 
 	if call == "" {
 		return nil, errors.New("subjects: StopCall needs a call id; Stop stops the whole session")
 	}
-	return s.stop(ctx, s.c.opts.Root.StopCall(s.tenant, s.session, Token(call)), reason)
+	return s.stop(ctx, s.c.opts.Root.StopCall(anyTenant, anySession, anyCall), s.c.opts.Root.StopCall(s.tenant, s.session, Token(call)), reason)
 }
 
 // stop sends a stop as a request that JetStream itself answers. Its message id keeps a repeated stop, whose
 // acknowledgement was lost, from being stored at a later sequence and so from covering calls that came in between.
-func (s *Session) stop(ctx context.Context, subject, reason string) (*StopAck, error) {
+func (s *Session) stop(ctx context.Context, template, subject, reason string) (ack *StopAck, err error) {
 	ctx, cancel := within(ctx, s.c.opts.Timeout)
 	defer cancel()
+	ctx, end := s.c.start(ctx, "publish", func() string { return template }, subject)
+	defer func() { end(err) }()
 	body, err := Marshal(Stop{Reason: reason})
 	if err != nil {
 		return nil, err
 	}
 	h := nats.Header{nats.MsgIdHdr: []string{NewCallID()}}
 	s.c.inject(ctx, h)
-	var ack *StopAck
 	err = s.c.retry(ctx, func() error {
 		reply, err := s.c.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Header: h, Data: body})
 		switch {

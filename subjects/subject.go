@@ -24,6 +24,27 @@ const (
 	FamilyJob     Family = "job"
 )
 
+// What stands in a template of subjects in place of the tokens that differ: a name for telemetry, which must have few.
+const (
+	anyTenant  = "{tenant}"
+	anySession = "{session}"
+	anyCall    = "{call}"
+)
+
+// Template is a subject of this family with {tenant}, {session} and the like in place of its tokens; last is the verb,
+// the moment or the operation, and nothing for the other families. Telemetry names by it what has the same meaning.
+func (r Root) Template(f Family, last string) string {
+	switch f {
+	case FamilyResult:
+		return r.join(f, anyTenant, anySession, anyCall)
+	case FamilyHost:
+		return r.join(f, anyTenant, "{host}", last)
+	case FamilyJob, FamilyStop:
+		return r.join(f, anyTenant, anySession)
+	}
+	return r.join(f, anyTenant, anySession, last)
+}
+
 // Verb is the last token of a request's subject and the name of its endpoint.
 type Verb string
 

@@ -134,3 +134,21 @@ func TestRootValidate(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A template is its family's subject with names in place of what differs.
+func TestTemplate(t *testing.T) {
+	t.Parallel()
+	r := subjects.DefaultRoot
+	for got, want := range map[string]string{
+		r.Template(subjects.FamilyRequest, "search"): r.Request("{tenant}", "{session}", subjects.VerbSearch),
+		r.Template(subjects.FamilyHook, "pre"):       r.Hook("{tenant}", "{session}", subjects.HookPre),
+		r.Template(subjects.FamilyHost, "call"):      r.Host("{tenant}", "{host}", subjects.HostCall),
+		r.Template(subjects.FamilyJob, ""):           r.Job("{tenant}", "{session}"),
+		r.Template(subjects.FamilyStop, ""):          r.StopSession("{tenant}", "{session}"),
+		r.Template(subjects.FamilyResult, ""):        r.Result("{tenant}", "{session}", "{call}"),
+	} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

@@ -40,6 +40,9 @@ type Options struct {
 	BodyLimit int64
 	// Context may put the trace context of a request's headers into the context of its handler. nil leaves it.
 	Context func(ctx context.Context, h nats.Header) context.Context
+	// Start, if set, is called with each call, after Context, and may put a span into its context. template is the
+	// subject with {tenant} and {host} in place of its own. end is told the code of the reply's error, "" for a result.
+	Start func(ctx context.Context, template, subject string, h nats.Header) (_ context.Context, end func(code string))
 	// Logger gets what no reply can tell; nil is silence.
 	Logger *slog.Logger
 }
@@ -279,6 +282,11 @@ func (h *Host) list(m *nats.Msg) {
 // handle turns one request into its reply. running is closed when the tool that this request began has returned.
 func (h *Host) handle(m *nats.Msg) (reply *subjects.HostReply, running <-chan struct{}) {
 	ctx := h.opts.Context(h.ctx, m.Header)
+	if h.opts.Start != nil {
+		var end func(string)
+		ctx, end = h.opts.Start(ctx, h.opts.Root.Template(subjects.FamilyHost, subjects.HostCall), m.Subject, m.Header)
+		defer func() { end(errorCode(reply)) }()
+	}
 	r, reply := h.read(ctx, m)
 	if reply != nil {
 		return reply, nil
@@ -298,6 +306,13 @@ func (h *Host) handle(m *nats.Msg) (reply *subjects.HostReply, running <-chan st
 			return reply, nil
 		}
 	}
+}
+
+func errorCode(r *subjects.HostReply) string {
+	if r == nil || r.Error == nil {
+		return ""
+	}
+	return r.Error.Code
 }
 
 // read decodes and checks a request, or says what is wrong with it.
