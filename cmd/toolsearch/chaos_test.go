@@ -25,6 +25,7 @@ import (
 type storm struct {
 	sessions, batches int
 	kills             int           // at the least; batches go on until then
+	most              int           // kills at the most; 0: until all batches are done
 	every             time.Duration // from one kill to the next
 }
 
@@ -52,7 +53,7 @@ func TestChaosWorkers(t *testing.T) {
 		return start(t, stormEnv, "worker", "--nats", bus.ClientURL(), "--gateway", g.URL(), "--name", fmt.Sprint("worker-", i), "--log-level", "error")
 	})
 	s.run(t, bus.ClientURL(), g, func(ctx context.Context) (kills int) {
-		return crew.harass(ctx, s.every, func(int) {})
+		return crew.harass(ctx, s, func(int) {})
 	}, crew)
 }
 
@@ -114,10 +115,13 @@ func (c *crew) replace(i int) error {
 }
 
 // harass kills a member now and then, starts it again and waits with healed, until ctx ends. It tells how many it killed.
-func (c *crew) harass(ctx context.Context, every time.Duration, healed func(i int)) int {
-	tick := time.NewTicker(every)
+func (c *crew) harass(ctx context.Context, s storm, healed func(i int)) int {
+	tick := time.NewTicker(s.every)
 	defer tick.Stop()
 	for kills := 0; ; {
+		if s.most > 0 && kills == s.most {
+			<-ctx.Done()
+		}
 		select {
 		case <-ctx.Done():
 			return kills
@@ -160,6 +164,15 @@ func (s storm) run(t *testing.T, urls string, g *gatewaytest.Gateway, harass fun
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
+	agents := make([]*agent, s.sessions)
+	for i := range agents {
+		var err error
+		if agents[i], err = newAgent(ctx, urls, fmt.Sprintf("tenant-%d", i%3), fmt.Sprintf("session-%d", i)); err != nil {
+			t.Fatalf("%v\n%s", err, crew.said())
+		}
+		defer agents[i].nc.Close()
+	}
+
 	began := time.Now()
 	stopHarassing, ended := context.WithCancel(ctx)
 	var kills atomic.Int64
@@ -168,21 +181,15 @@ func (s storm) run(t *testing.T, urls string, g *gatewaytest.Gateway, harass fun
 	defer func() { ended(); trouble.Wait() }()
 
 	// The number of kills is known only at the end, so the time that they take bounds the batches.
-	least := time.Now().Add(time.Duration(s.kills) * s.every)
+	least := began.Add(time.Duration(s.kills) * s.every)
 	var mu sync.Mutex
 	var all []*sent
 	var next atomic.Int64
 	var sessions sync.WaitGroup
-	for i := range s.sessions {
+	for _, a := range agents {
 		sessions.Go(func() {
-			agent, err := newAgent(ctx, urls, fmt.Sprintf("tenant-%d", i%3), fmt.Sprintf("session-%d", i))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer agent.nc.Close()
 			for n := next.Add(1); n <= int64(s.batches) || time.Now().Before(least); n = next.Add(1) {
-				b := agent.send(ctx, t, fmt.Sprintf("batch-%d", n))
+				b := a.send(ctx, t, fmt.Sprintf("batch-%d", n))
 				mu.Lock()
 				all = append(all, b)
 				mu.Unlock()

@@ -24,6 +24,7 @@ import (
 const asBinary = "RUN_AS_TOOLSEARCH"
 
 func TestMain(m *testing.M) {
+	nodeFromEnv()
 	if os.Getenv(asBinary) == "1" {
 		main()
 		return // main always exits

@@ -15,6 +15,7 @@ import (
 	"toolsearch/cmd/toolsearch/internal/config"
 	"toolsearch/connectors"
 	"toolsearch/subjects"
+	"toolsearch/subjects/roles"
 	"toolsearch/worker"
 	"toolsearch/worker/durable"
 	"toolsearch/worker/embedded"
@@ -70,6 +71,7 @@ func (n *Node) connect(ctx context.Context, s config.Settings, log *slog.Logger)
 	o := worker.ConnectOptions{
 		Name: s.Worker.Name, CredsFile: s.NATS.Creds, NKeySeedFile: s.NATS.NKey,
 		CAFile: s.NATS.TLS.CA, CertFile: s.NATS.TLS.Cert, KeyFile: s.NATS.TLS.Key, Logger: log,
+		InboxPrefix: roles.WorkerInbox,
 	}
 	if n.bus != nil {
 		o.URLs, o.Extra = []string{n.bus.ClientURL()}, []nats.Option{n.bus.InProcess()}
