@@ -72,7 +72,8 @@ func readAsyncAPI(t *testing.T) *asyncAPI {
 	return doc
 }
 
-var verbs = []subjects.Verb{subjects.VerbAssemble, subjects.VerbSearch, subjects.VerbDescribe, subjects.VerbCall, subjects.VerbConnections}
+var verbs = []subjects.Verb{subjects.VerbAssemble, subjects.VerbSearch, subjects.VerbDescribe, subjects.VerbCall, subjects.VerbConnections,
+	subjects.VerbAnswer, subjects.VerbOperation, subjects.VerbAccounts, subjects.VerbDisconnect}
 
 // The document's channels are the subjects that this package builds, no more and no fewer.
 func TestAsyncAPIChannels(t *testing.T) {
@@ -83,6 +84,7 @@ func TestAsyncAPIChannels(t *testing.T) {
 		"stopSession": root.StopSession(tenant, session),
 		"stopCall":    root.StopCall(tenant, session, call),
 		"result":      root.Result(tenant, session, call),
+		"card":        root.Card(tenant, session, "{operation}"),
 		"hookPre":     root.Hook(tenant, session, subjects.HookPre),
 		"hookPost":    root.Hook(tenant, session, subjects.HookPost),
 		"hostCall":    root.Host(tenant, host, subjects.HostCall),
@@ -147,7 +149,9 @@ func TestAsyncAPIMessages(t *testing.T) {
 		}
 		used[file] = true
 	}
-	parts := []string{"tool", "connectors_condition", "entry_error", "entry_result", "batch_reply", "caller_dispatch", "accepted"}
+	parts := []string{"tool", "connectors_condition", "entry_error", "entry_result", "batch_reply", "caller_dispatch", "accepted",
+		"connections_outcome", "connection_result", "connections_status", "connector_status", "unknown_connector",
+		"card_target", "refusal", "linked_account"}
 	for _, name := range subjects.SchemaNames() {
 		if used[name] == slices.Contains(parts, name) {
 			t.Errorf("schema %s: a message of its own is %v", name, used[name])

@@ -185,6 +185,9 @@ type HostListRequest struct{}
 // HostListReply answers with a host's tools, ready to be put among the tools of an [AssembleRequest].
 type HostListReply struct {
 	Tools []Tool `json:"tools"`
+	// LocalServers announces that this host owns the MCP servers of its machine: it also runs manage_connections, one
+	// target at a time, for install, enable and authorize.
+	LocalServers bool `json:"local_servers,omitempty"`
 }
 
 // HostRequest asks a tool host to run one tool.

@@ -36,13 +36,32 @@ func messages() map[string]message {
 		"assemble_request": {value: new(subjects.AssembleRequest), encode: func(v any) ([]byte, error) {
 			return subjects.AppendAssembleRequest(nil, v.(*subjects.AssembleRequest))
 		}},
-		"assemble_reply":       {value: new(subjects.AssembleReply), encode: plain, emitted: true},
-		"search_request":       {value: new(subjects.BridgeRequest), encode: bridge},
-		"search_reply":         {value: new(subjects.SearchReply), encode: model, emitted: true},
-		"describe_request":     {value: new(subjects.BridgeRequest), encode: bridge},
-		"describe_reply":       {value: new(subjects.DescribeReply), encode: model, emitted: true},
-		"connections_request":  {value: new(subjects.BridgeRequest), encode: bridge},
-		"connections_reply":    {}, // any object
+		"assemble_reply":   {value: new(subjects.AssembleReply), encode: plain, emitted: true},
+		"search_request":   {value: new(subjects.BridgeRequest), encode: bridge},
+		"search_reply":     {value: new(subjects.SearchReply), encode: model, emitted: true},
+		"describe_request": {value: new(subjects.BridgeRequest), encode: bridge},
+		"describe_reply":   {value: new(subjects.DescribeReply), encode: model, emitted: true},
+		"connections_request": {value: new(subjects.CallRequest), encode: func(v any) ([]byte, error) {
+			return subjects.AppendCallRequest(nil, v.(*subjects.CallRequest))
+		}},
+		"connections_reply":    {}, // one of several types
+		"connections_outcome":  {value: new(subjects.ConnectionsOutcome), encode: model, emitted: true},
+		"connection_result":    {value: new(subjects.ConnectionResult), encode: model, emitted: true},
+		"connections_status":   {value: new(subjects.ConnectionsStatus), encode: model, emitted: true},
+		"connector_status":     {value: new(subjects.ConnectorStatus), encode: model, emitted: true},
+		"unknown_connector":    {value: new(subjects.UnknownConnector), encode: model, emitted: true},
+		"card_event":           {value: new(subjects.CardEvent), encode: plain, emitted: true},
+		"card_target":          {value: new(subjects.CardTarget), encode: plain, emitted: true},
+		"answer_request":       {value: new(subjects.AnswerRequest), encode: plain},
+		"answer_reply":         {value: new(subjects.AnswerReply), encode: plain, emitted: true},
+		"refusal":              {value: new(subjects.Refusal), encode: plain, emitted: true},
+		"operation_request":    {value: new(subjects.OperationRequest), encode: plain},
+		"operation_reply":      {value: new(subjects.OperationReply), encode: plain, emitted: true},
+		"accounts_request":     {value: new(subjects.AccountsRequest), encode: plain},
+		"accounts_reply":       {value: new(subjects.AccountsReply), encode: plain, emitted: true},
+		"linked_account":       {value: new(subjects.LinkedAccount), encode: plain, emitted: true},
+		"disconnect_request":   {value: new(subjects.DisconnectRequest), encode: plain},
+		"disconnect_reply":     {value: new(subjects.DisconnectReply), encode: plain, emitted: true},
 		"connectors_condition": {value: new(subjects.ConnectorsCondition), encode: model, emitted: true},
 		"call_request": {value: new(subjects.CallRequest), encode: func(v any) ([]byte, error) {
 			return subjects.AppendCallRequest(nil, v.(*subjects.CallRequest))
@@ -94,7 +113,7 @@ func TestSchemaNames(t *testing.T) {
 	if _, ok := subjects.Schema("../error"); ok {
 		t.Error("a name outside the set was found")
 	}
-	for _, v := range []subjects.Verb{subjects.VerbAssemble, subjects.VerbSearch, subjects.VerbDescribe, subjects.VerbCall, subjects.VerbConnections} {
+	for _, v := range verbs {
 		request, reply := subjects.SchemasOf(v)
 		for _, id := range []string{request, reply} {
 			if _, ok := subjects.Schema(id); !ok {

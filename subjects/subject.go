@@ -22,6 +22,10 @@ const (
 	FamilyHook    Family = "hook"
 	FamilyHost    Family = "host"
 	FamilyJob     Family = "job"
+	// FamilyUI is what a user's interface asks, and FamilyCard what it is shown. They are families of their own so that
+	// a runtime's credentials, which open req, reach neither: a model's runtime can press no button and end no account.
+	FamilyUI   Family = "ui"
+	FamilyCard Family = "card"
 )
 
 // What stands in a template of subjects in place of the tokens that differ: a name for telemetry, which must have few.
@@ -57,6 +61,23 @@ const (
 	VerbConnections Verb = "connections"
 )
 
+// The verbs of a user's interface, under [FamilyUI].
+const (
+	VerbAnswer     Verb = "answer"     // the user pressed a button of a card
+	VerbOperation  Verb = "operation"  // how the session's operation stands
+	VerbAccounts   Verb = "accounts"   // the user's linked accounts
+	VerbDisconnect Verb = "disconnect" // end one of them
+)
+
+// Family is where a verb's requests are sent.
+func (v Verb) Family() Family {
+	switch v {
+	case VerbAnswer, VerbOperation, VerbAccounts, VerbDisconnect:
+		return FamilyUI
+	}
+	return FamilyRequest
+}
+
 // Moment is the last token of a hook's subject.
 type Moment string
 
@@ -77,7 +98,7 @@ type Address struct {
 	Family  Family
 	Tenant  string
 	Session string // the host, for FamilyHost
-	Last    string // the verb, the call, the moment or the operation; empty for a session's stop and a job
+	Last    string // the verb, the call, the moment, the host's operation or the card's; empty for a session's stop and a job
 }
 
 // ErrSubject is wrapped by every error of [Root.Parse] and [Root.Validate].
@@ -93,13 +114,24 @@ func (r Root) Validate() error {
 	return nil
 }
 
-// Request is toolsearch.v1.req.<tenant>.<session>.<verb>.
+// Request is toolsearch.v1.req.<tenant>.<session>.<verb>, and toolsearch.v1.ui.<tenant>.<session>.<verb> for a verb of a
+// user's interface.
 func (r Root) Request(tenant, session string, verb Verb) string {
-	return r.join(FamilyRequest, tenant, session, string(verb))
+	return r.join(verb.Family(), tenant, session, string(verb))
 }
 
-// Requests is toolsearch.v1.req.*.*.<verb>, what a worker subscribes.
-func (r Root) Requests(verb Verb) string { return r.join(FamilyRequest, "*", "*", string(verb)) }
+// Requests is toolsearch.v1.req.*.*.<verb>, or the same under ui, what a worker subscribes.
+func (r Root) Requests(verb Verb) string { return r.join(verb.Family(), "*", "*", string(verb)) }
+
+// Card is toolsearch.v1.card.<tenant>.<session>.<operation>, what an interface is shown of one operation.
+func (r Root) Card(tenant, session, operation string) string {
+	return r.join(FamilyCard, tenant, session, operation)
+}
+
+// SessionCards is toolsearch.v1.card.<tenant>.<session>.*, what a session's interface subscribes.
+func (r Root) SessionCards(tenant, session string) string {
+	return r.join(FamilyCard, tenant, session, "*")
+}
 
 // StopSession is toolsearch.v1.stop.<tenant>.<session>.
 func (r Root) StopSession(tenant, session string) string { return r.join(FamilyStop, tenant, session) }
@@ -157,7 +189,7 @@ func (r Root) Parse(subject string) (Address, error) {
 	a := Address{Family: Family(tok[0])}
 	want := 0
 	switch a.Family {
-	case FamilyRequest, FamilyResult, FamilyHook, FamilyHost:
+	case FamilyRequest, FamilyResult, FamilyHook, FamilyHost, FamilyUI, FamilyCard:
 		want = 4
 	case FamilyJob:
 		want = 3

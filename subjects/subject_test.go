@@ -23,6 +23,10 @@ var build = map[string]func(r subjects.Root, a subjects.Address) string{
 		return r.Hook(a.Tenant, a.Session, subjects.Moment(a.Last))
 	},
 	"host": func(r subjects.Root, a subjects.Address) string { return r.Host(a.Tenant, a.Session, a.Last) },
+	"ui": func(r subjects.Root, a subjects.Address) string {
+		return strings.Replace(r.Request(a.Tenant, a.Session, subjects.VerbAnswer), "."+string(subjects.VerbAnswer), "."+a.Last, 1)
+	},
+	"card": func(r subjects.Root, a subjects.Address) string { return r.Card(a.Tenant, a.Session, a.Last) },
 	"job":  func(r subjects.Root, a subjects.Address) string { return r.Job(a.Tenant, a.Session) },
 }
 
@@ -66,6 +70,10 @@ func TestSubjectsAreThoseOfTheContract(t *testing.T) {
 		r.Results():                                        "toolsearch.v1.result.>",
 		r.Hook("acme", "s1", subjects.HookPre):             "toolsearch.v1.hook.acme.s1.pre",
 		r.Host("acme", "mcp-1", subjects.HostCall):         "toolsearch.v1.host.acme.mcp-1.call",
+		r.Request("acme", "s1", subjects.VerbDisconnect):   "toolsearch.v1.ui.acme.s1.disconnect",
+		r.Requests(subjects.VerbAnswer):                    "toolsearch.v1.ui.*.*.answer",
+		r.Card("acme", "s1", "turn-7"):                     "toolsearch.v1.card.acme.s1.turn-7",
+		r.SessionCards("acme", "s1"):                       "toolsearch.v1.card.acme.s1.*",
 		r.Job("acme", "s1"):                                "toolsearch.v1.job.acme.s1",
 		r.TenantJobs("acme"):                               "toolsearch.v1.job.acme.>",
 		r.Jobs():                                           "toolsearch.v1.job.>",
