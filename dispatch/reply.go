@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"toolsearch/connectors"
 	"toolsearch/subjects"
 )
 
@@ -28,16 +29,11 @@ func (o *EntryOutcome) result(index int, name string) subjects.EntryResult {
 
 // assembleBatch puts the outcomes of a settled record together.
 func assembleBatch(rec *Record, outs []*EntryOutcome) *subjects.BatchReply {
-	b := &subjects.BatchReply{Results: make([]subjects.EntryResult, len(outs)), TotalCount: len(outs)}
+	results := make([]subjects.EntryResult, len(outs))
 	for i, out := range outs {
-		b.Results[i] = out.result(i, rec.Entries[i].Name)
-		if b.Results[i].Error != nil {
-			b.ErrorCount++
-		} else {
-			b.SuccessCount++
-		}
+		results[i] = out.result(i, rec.Entries[i].Name)
 	}
-	return b
+	return connectors.AssembleResults(len(outs), results)
 }
 
 // Reply is the answer to a call that has settled.
