@@ -51,8 +51,17 @@ type Following interface {
 	Passed(ctx context.Context, seq uint64) error
 	// Stopped is closed once a stop that covers the call has been seen.
 	Stopped() <-chan struct{}
+	// StoppedBy tells of that stop; the zero value before Stopped is closed.
+	StoppedBy() SeenStop
 	// Close ends it.
 	Close()
+}
+
+// SeenStop is a stop as the bus has it.
+type SeenStop struct {
+	// At is when the server stored it.
+	At    time.Time
+	Trace Trace
 }
 
 // Bodies stores what is too big for a message, per tenant, named by its content.

@@ -33,6 +33,7 @@ func (r *Runner) bury(ctx context.Context, k CallKey, l *Letter) error {
 	for {
 		err := r.Dead.Bury(ctx, k, p, l.Trace)
 		if err == nil {
+			r.Telemetry.Metrics().Abandoned(ctx)
 			return nil
 		}
 		if err := pause.wait(ctx, err); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"toolsearch/subjects"
+	"toolsearch/telemetry"
 )
 
 // The defaults of a [Runner].
@@ -55,6 +56,8 @@ type Runner struct {
 	MaxPayload int
 	// Now is the clock. Nil: time.Now.
 	Now func() time.Time
+	// Telemetry gets the spans of batches and entries, below the one of ctx, and their metrics. Nil: nothing is recorded.
+	Telemetry *telemetry.Recorder
 	// Logger gets what an operator should know. Nil: nothing is logged.
 	Logger *slog.Logger
 
@@ -92,6 +95,7 @@ func (r *Runner) defaults() {
 		if r.Now == nil {
 			r.Now = time.Now
 		}
+		r.Telemetry = telemetry.OrNone(r.Telemetry)
 		if r.Logger == nil {
 			r.Logger = slog.New(slog.DiscardHandler)
 		}
@@ -201,6 +205,8 @@ type run struct {
 	// outcomes are those known in memory: settled in this run, or read for an event.
 	outcomes  []*EntryOutcome
 	announcer *announcer
+	span      *telemetry.EntrySpan // of the entry that is at work
+	fresh     []int                // entries that settled in this run and were not counted yet
 }
 
 // do runs the call to its end.
@@ -240,6 +246,7 @@ func (r *run) do(ctx context.Context, asMade bool) error {
 func (r *run) pickUp(ctx context.Context, asMade bool) error {
 	if asMade {
 		r.rec, r.rev = r.job.record(), r.job.Created
+		r.countDoor()
 	} else if err := r.read(ctx); err != nil {
 		var bad *errUnreadable
 		if !errors.As(err, &bad) {
@@ -252,6 +259,7 @@ func (r *run) pickUp(ctx context.Context, asMade bool) error {
 	r.outcomes = make([]*EntryOutcome, len(r.rec.Entries))
 	if r.rec.Runner != "" && !r.rec.Returned {
 		r.rec.Takeovers++
+		r.Telemetry.Metrics().TookOver(ctx)
 	}
 	r.rec.Runner, r.rec.Returned = r.id, false
 	r.rec.Job, r.rec.Created = r.d.Sequence, r.job.Created
@@ -357,6 +365,8 @@ func (r *run) load(ctx context.Context) error {
 
 // entries settles every entry, in order.
 func (r *run) entries(ctx context.Context) error {
+	ctx, span := r.Telemetry.Batch(ctx, len(r.rec.Entries), r.rec.Takeovers, r.rec.Generation)
+	defer span.End()
 	if r.rec.Takeovers > r.MaxTakeovers && !r.rec.settled() {
 		r.log.ErrorContext(ctx, "a call is given up: its runners died too often", "call", r.key.String(), "takeovers", r.rec.Takeovers)
 		return r.abandon(ctx, textAbandoned)
@@ -365,9 +375,9 @@ func (r *run) entries(ctx context.Context) error {
 		var err error
 		switch r.rec.Entries[i].State {
 		case StatePending:
-			err = r.begin(ctx, i)
+			err = r.entry(ctx, i, r.begin)
 		case StateStarted:
-			err = r.resume(ctx, i)
+			err = r.entry(ctx, i, r.resume)
 		}
 		if err != nil {
 			return err
@@ -586,7 +596,8 @@ func (r *run) passed(ctx context.Context) error {
 
 // send sends a started entry and settles it with what came of it.
 func (r *run) send(ctx context.Context, i int, arguments json.RawMessage, repeat bool) error {
-	e := &r.rec.Entries[i]
+	e, began := &r.rec.Entries[i], time.Now()
+	r.span.Arguments(arguments)
 	sent := r.safeSend(ctx, Sending{
 		Key: r.key, Index: i, Name: e.Name, Arguments: arguments, Host: r.payload.Host, Surface: r.payload.Surface,
 		IdempotencyKey: func(slug string) string { return IdempotencyKey(r.rec.Nonce, i, slug) },
@@ -608,7 +619,11 @@ func (r *run) send(ctx context.Context, i int, arguments json.RawMessage, repeat
 		sent.EntryOutcome = entryError(subjects.EntryOutcomeUnknown, textUnknown)
 	}
 	e.Attempts = e.Runs - 1 + sent.Attempts
-	return r.settle(ctx, i, cause, sent.EntryOutcome)
+	if err := r.settle(ctx, i, cause, sent.EntryOutcome); err != nil {
+		return err
+	}
+	r.executed(ctx, i, time.Since(began))
+	return nil
 }
 
 // safeSend keeps a fault of a sender to its entry.
@@ -671,8 +686,10 @@ func (r *run) ask(ctx context.Context, i int, arguments json.RawMessage) (rewrit
 	defer cancel()
 	waiting, cancelTimeout := context.WithTimeout(wanted, timeout)
 	defer cancelTimeout()
+	began := time.Now()
 	reply, err := r.Hooks.Pre(waiting, r.key, &subjects.HookRequest{CallID: r.key.Call, Index: i, Name: r.rec.Entries[i].Name,
 		Arguments: arguments, Toolset: r.payload.Toolset, Surface: r.payload.Surface}, r.d.Trace)
+	r.asked(ctx, reply, time.Since(began))
 	if err != nil {
 		// No answer, because a stop, the deadline or a drain came first; or a policy that is not there, which is a no.
 		if settled, berr := r.mayBegin(ctx, i); settled || berr != nil {

@@ -67,6 +67,7 @@ func (r *run) settle(ctx context.Context, i int, c Cause, out EntryOutcome) erro
 		e.Outcome = &out
 	}
 	r.outcomes[i], r.dirty = &out, true
+	r.fresh = append(r.fresh, i)
 	return nil
 }
 
@@ -99,6 +100,7 @@ func (r *run) flush(ctx context.Context) error {
 		return err
 	}
 	r.dirty = false
+	r.count(ctx)
 	r.announceSettled()
 	return nil
 }

@@ -3,11 +3,13 @@ package telemetry
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -117,6 +119,12 @@ const (
 // Link points to another span and says why. ok is false where there is none to point to.
 func Link(sc trace.SpanContext, why string) (l trace.Link, ok bool) {
 	return trace.Link{SpanContext: sc, Attributes: []attribute.KeyValue{linkKey.String(why)}}, sc.IsValid()
+}
+
+// spanContext reads a traceparent; it is invalid where that is none.
+func spanContext(traceparent string) trace.SpanContext {
+	carrier := propagation.MapCarrier{"traceparent": traceparent}
+	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
 }
 
 // Fail notes what went wrong on a span: a code from a closed set, never a text, for texts may hold what is not to be
@@ -244,6 +252,9 @@ type Entry struct {
 	Index               int
 }
 
+// mostToolName bounds the name of a tool in a span, in bytes: a model wrote it.
+const mostToolName = 200
+
 // EntrySpan is the span of one entry.
 type EntrySpan struct {
 	span    trace.Span
@@ -252,6 +263,9 @@ type EntrySpan struct {
 
 // Entry opens the span of one entry, execute_tool and the tool's name.
 func (r *Recorder) Entry(ctx context.Context, e Entry) (context.Context, *EntrySpan) {
+	if len(e.Tool) > mostToolName {
+		e.Tool = strings.ToValidUTF8(e.Tool[:mostToolName], "")
+	}
 	ctx, span := r.tracer.Start(ctx, operationExecuteTool+" "+e.Tool, internalOption, trace.WithAttributes(
 		GenAIOperationNameKey.String(operationExecuteTool), GenAIToolNameKey.String(e.Tool),
 		GenAIToolTypeKey.String(toolTypeExtension)))
@@ -268,9 +282,9 @@ func (s *EntrySpan) Arguments(raw json.RawMessage) {
 	}
 }
 
-// Stopped links the entry to the stop that kept it from being sent.
-func (s *EntrySpan) Stopped(by trace.SpanContext) {
-	if l, ok := Link(by, LinkStop); ok {
+// Stopped links the entry to the stop that kept it from being sent, by the traceparent that the stop came with.
+func (s *EntrySpan) Stopped(traceparent string) {
+	if l, ok := Link(spanContext(traceparent), LinkStop); ok {
 		s.span.AddLink(l)
 	}
 }

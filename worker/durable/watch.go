@@ -19,7 +19,8 @@ import (
 type note struct {
 	seq     uint64
 	subject string
-	phase   dispatch.Phase // of a record's write
+	phase   dispatch.Phase    // of a record's write
+	stop    dispatch.SeenStop // of a stop
 }
 
 // feed delivers the notes from the sequence from on, in order and without a gap, until stop is called; stop returns
@@ -190,7 +191,8 @@ func (w *watch) consume(ctx context.Context, from uint64, deliver func(note)) (f
 		if err != nil {
 			return // no message of a consumer
 		}
-		deliver(note{seq: meta.Sequence.Stream, subject: m.Subject(), phase: dispatch.Phase(m.Headers().Get(headerState))})
+		deliver(note{seq: meta.Sequence.Stream, subject: m.Subject(), phase: dispatch.Phase(m.Headers().Get(headerState)),
+			stop: dispatch.SeenStop{At: meta.Timestamp, Trace: traceOf(m.Headers())}})
 	}, jetstream.PullMaxMessages(1000), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 		w.log.Debug("the watch's consumer is made again", "error", err)
 	}))
@@ -220,7 +222,7 @@ func (w *watch) deliver(serial int, n note) {
 	}
 	for f := range w.follows[stop.Tenant+"."+stop.Session] {
 		if dispatch.StopCovers(stop, n.seq, f.key, f.created) {
-			f.halt()
+			f.halt(n.stop)
 		}
 	}
 }
@@ -314,6 +316,7 @@ type following struct {
 	turned   chan struct{} // closed and renewed whenever seen or verified changes
 	stopped  chan struct{}
 	halted   bool
+	by       dispatch.SeenStop // what halted it
 }
 
 // turn wakes whoever waits for a change. The watch's lock is held.
@@ -323,9 +326,9 @@ func (f *following) turn() {
 }
 
 // halt tells the call's runner of a stop. The watch's lock is held.
-func (f *following) halt() {
+func (f *following) halt(by dispatch.SeenStop) {
 	if !f.halted {
-		f.halted = true
+		f.halted, f.by = true, by
 		close(f.stopped)
 	}
 }
@@ -338,6 +341,7 @@ func (f *following) verify(ctx context.Context) error {
 	f.w.mu.Unlock()
 	type answer struct {
 		covers bool
+		stop   dispatch.SeenStop
 		err    error
 	}
 	answers := make(chan answer, 2)
@@ -349,14 +353,17 @@ func (f *following) verify(ctx context.Context) error {
 				return
 			}
 			stop, err := root.Parse(m.Subject)
-			answers <- answer{err: err, covers: err == nil && dispatch.StopCovers(stop, m.Sequence, f.key, f.created)}
+			answers <- answer{err: err, covers: err == nil && dispatch.StopCovers(stop, m.Sequence, f.key, f.created),
+				stop: dispatch.SeenStop{At: m.Time, Trace: traceOf(m.Header)}}
 		}()
 	}
 	a, b := <-answers, <-answers
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
-	if a.covers || b.covers {
-		f.halt()
+	for _, found := range [...]answer{a, b} {
+		if found.covers {
+			f.halt(found.stop)
+		}
 	}
 	if a.err != nil {
 		return a.err
@@ -391,6 +398,12 @@ func (f *following) Passed(ctx context.Context, seq uint64) error {
 }
 
 func (f *following) Stopped() <-chan struct{} { return f.stopped }
+
+func (f *following) StoppedBy() dispatch.SeenStop {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	return f.by
+}
 
 func (f *following) Close() {
 	f.w.mu.Lock()
