@@ -121,6 +121,7 @@ func (c *crew) harass(ctx context.Context, s storm, healed func(i int)) int {
 	for kills := 0; ; {
 		if s.most > 0 && kills == s.most {
 			<-ctx.Done()
+			return kills
 		}
 		select {
 		case <-ctx.Done():

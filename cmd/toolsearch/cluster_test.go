@@ -106,7 +106,7 @@ func (n clusterNode) healthy(ctx context.Context) error {
 // batches through a gateway that fails.
 func TestChaosCluster(t *testing.T) {
 	// A new leader takes seconds to be found, so servers are killed less often than workers.
-	s := form(storm{sessions: 3, batches: 9, kills: 2, most: 2, every: time.Second},
+	s := form(storm{sessions: 3, batches: 6, kills: 1, most: 1, every: time.Second},
 		storm{sessions: 20, batches: 300, kills: 10, every: 5 * time.Second})
 	layout := nodes(t, 3)
 	g := stormGateway(t)
