@@ -32,7 +32,7 @@ var errUnanswered = errors.New("subjects: no reply yet")
 // ask sends a request and repeats it as long as that may help. The body travels by claim check where it must, and is
 // stored once for all attempts. The context has a deadline.
 func (c *Client) ask(ctx context.Context, q *question) (a *answer, err error) {
-	ctx, end := c.start(ctx, "request", func() string { return c.opts.Root.Template(FamilyRequest, string(q.verb)) }, q.subject)
+	ctx, end := c.start(ctx, "request", func() string { return c.opts.Root.Template(q.verb.Family(), string(q.verb)) }, q.subject)
 	defer func() { end(err) }()
 	h := q.header
 	if h == nil {
