@@ -48,7 +48,7 @@ var outside = refusals{
 	subscribe: []string{
 		root.Jobs(), root.TenantJobs("default"), root.Requests("*"), root.Request("default", "cli", subjects.VerbSearch),
 		root.StopSession("default", "cli"), "$SRV.>", "$SRV.PING", roles.WorkerInbox + ".>",
-		subjects.InboxPrefix("globex", "cli") + ".>", "_INBOX_default.*.x",
+		subjects.InboxPrefix("globex", "cli") + ".>",
 		root.Result("globex", "*", "*"), root.Hook("globex", "cli", "*"), root.Host("globex", "tools-1", "*"),
 		root.Hook("default", "other", "*"), root.Host("default", "tools-2", "*"),
 	},
@@ -65,7 +65,7 @@ func TestFences(t *testing.T) {
 			},
 			subscribe: []string{
 				root.SessionResults("default", "other"), root.Result("default", "*", "*"), root.Result("default", "other", "c1"),
-				subjects.InboxPrefix("default", "other") + ".>", "_INBOX_default.>", root.Host("default", "tools-1", "*"),
+				subjects.InboxPrefix("default", "other") + ".>", "_INBOX_default.>", "_INBOX_default.*.x", root.Host("default", "tools-1", "*"),
 				root.Hook("default", "*", subjects.HookPre),
 			},
 		}},
