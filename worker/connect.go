@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"toolsearch/telemetry"
 )
 
 // ConnectOptions say how to reach NATS and as whom. At most one of CredsFile, NKeySeedFile, User and Token is set.
@@ -46,6 +48,8 @@ type ConnectOptions struct {
 	PingInterval time.Duration
 	// Extra options come last, such as that of an embedded server.
 	Extra []nats.Option
+	// Telemetry counts what goes wrong with the connection. Nil: nothing is counted.
+	Telemetry *telemetry.Recorder
 	// Logger gets what happens to the connection. Nil: nothing is logged.
 	Logger *slog.Logger
 }
@@ -60,6 +64,7 @@ func (o ConnectOptions) withDefaults() ConnectOptions {
 	defaultTo(&o.Timeout, 2*time.Second)
 	defaultTo(&o.ReconnectWait, time.Second)
 	defaultTo(&o.PingInterval, 20*time.Second)
+	o.Telemetry = telemetry.OrNone(o.Telemetry)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -131,7 +136,7 @@ func Connect(ctx context.Context, o ConnectOptions) (*nats.Conn, error) {
 
 // behaviour is how the connection lives. The handlers are set here, before a service is added, which wraps them.
 func (o ConnectOptions) behaviour() []nats.Option {
-	log := o.Logger
+	log, metrics := o.Logger, o.Telemetry.Metrics()
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.Timeout(o.Timeout),
@@ -145,7 +150,10 @@ func (o ConnectOptions) behaviour() []nats.Option {
 		nats.ConnectHandler(func(nc *nats.Conn) {
 			log.Info("connected to NATS", "server", nc.ConnectedUrlRedacted())
 		}),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
+			if !nc.IsClosed() {
+				metrics.Disconnected(context.Background())
+			}
 			log.Warn("lost the connection to NATS", "error", o.redactError(err))
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
@@ -156,9 +164,11 @@ func (o ConnectOptions) behaviour() []nats.Option {
 		}),
 		nats.ClosedHandler(func(*nats.Conn) { log.Info("the connection to NATS is closed") }),
 		nats.LameDuckModeHandler(func(nc *nats.Conn) {
-			log.Warn("the NATS server is about to shut down; the connection moves to another", "server", nc.ConnectedUrlRedacted())
+			log.Warn("the NATS server is about to shut down; the connection moves to another",
+				"server", nc.ConnectedUrlRedacted())
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+			metrics.BusError(context.Background(), errors.Is(err, nats.ErrSlowConsumer))
 			subject := ""
 			if sub != nil {
 				subject = sub.Subject

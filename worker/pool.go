@@ -214,5 +214,6 @@ func (p *pool) load() (running, waiting int) {
 }
 
 func errDraining() *subjects.Error {
-	return subjects.Errorf(subjects.CodeUnavailable, "this worker is shutting down; repeat the request, and another worker answers it")
+	return subjects.Errorf(subjects.CodeUnavailable,
+		"this worker is shutting down; repeat the request, and another worker answers it")
 }

@@ -127,7 +127,8 @@ func (s *Server) openDir() error {
 	if err != nil {
 		s.closeDir()
 		if errors.Is(err, errLocked) {
-			return fmt.Errorf("embedded: the folder %s is in use by another server; stop that one or choose another folder", s.dir)
+			return fmt.Errorf("embedded: the folder %s is in use by another server; "+
+				"stop that one or choose another folder", s.dir)
 		}
 		return fmt.Errorf("embedded: cannot write in the folder %s; choose one that can be written: %w", s.dir, err)
 	}
@@ -172,7 +173,8 @@ func (s *Server) run(o Options) error {
 		if reason := log.fatal(); reason != "" {
 			return fmt.Errorf("embedded: the server did not start: %s", reason)
 		}
-		return fmt.Errorf("embedded: the server did not answer within %s; look at its log, or give it more time (Options.StartTimeout)", o.StartTimeout)
+		return fmt.Errorf("embedded: the server did not answer within %s; "+
+			"look at its log, or give it more time (Options.StartTimeout)", o.StartTimeout)
 	}
 	s.ns = ns
 	if !opts.DontListen {
