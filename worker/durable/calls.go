@@ -177,20 +177,25 @@ func (c *Calls) take(ctx context.Context) {
 		case <-asking.Done():
 			return
 		}
-		m, tenant, err := c.jobs.next(asking)
+		tenant, err := c.jobs.next(asking)
 		if err != nil {
 			return
 		}
+		// The question has its place already, and so has the job that it brings. A tenant that has none, or as many at
+		// work as it may, keeps no other waiting.
 		c.runs.Go(func() {
-			defer func() { <-places; c.jobs.wake(tenant) }()
-			c.run(ctx, m)
+			defer func() { <-places }()
+			if m := c.jobs.ask(asking, tenant); m != nil {
+				c.run(ctx, m)
+				c.jobs.wake(tenant) // there is room for another
+			}
 		})
 	}
 }
 
 // run runs one delivery.
-func (c *Calls) run(ctx context.Context, m jetstream.Msg) {
-	d, err := delivery(m)
+func (c *Calls) run(ctx context.Context, m *nats.Msg) {
+	d, err := delivery(c.nc, m)
 	if err != nil {
 		c.o.Logger.ErrorContext(ctx, "the queue gave what is no job", "error", err)
 		return

@@ -86,6 +86,12 @@ func (b *bus) workerOn(nc *nats.Conn, js jetstream.JetStream, o Options) *Calls 
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(testWriter{b.t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
+	if o.Bodies == nil { // patient: a busy machine is no fault here
+		var err error
+		if o.Bodies, err = subjects.NewBodies(js, subjects.BodiesOptions{Wait: patience}); err != nil {
+			b.t.Fatal(err)
+		}
+	}
 	c, err := New(js, nc, o)
 	if err != nil {
 		b.t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +32,7 @@ const (
 type jobs struct {
 	*stream
 	layout      storage.Layout
+	api         string // the prefix of the JetStream API
 	ackWait     time.Duration
 	tenantSlots int
 	log         *slog.Logger
@@ -44,16 +46,16 @@ type jobs struct {
 
 // tenantJobs is what a worker knows of one tenant's jobs.
 type tenantJobs struct {
-	ready    bool // there may be jobs to take
-	looks    int  // how often to look again, although there was nothing
-	consumer jetstream.Consumer
-	made     time.Time
+	ready bool      // there may be jobs to take
+	asked bool      // a question is under way
+	looks int       // how often to look again, although there was nothing
+	made  time.Time // when this worker last made sure of the consumer
 }
 
 var _ dispatch.Jobs = (*jobs)(nil)
 
 func newJobs(s *stream, l storage.Layout, o Options) *jobs {
-	return &jobs{stream: s, layout: l, ackWait: o.AckWait, tenantSlots: o.TenantSlots, log: o.Logger,
+	return &jobs{stream: s, layout: l, api: apiPrefix(s.js), ackWait: o.AckWait, tenantSlots: o.TenantSlots, log: o.Logger,
 		tenants: map[string]*tenantJobs{}, woken: make(chan struct{}, 1)}
 }
 
@@ -61,7 +63,7 @@ func newJobs(s *stream, l storage.Layout, o Options) *jobs {
 func (j *jobs) Publish(ctx context.Context, k dispatch.CallKey, id string, job []byte, t dispatch.Trace) error {
 	ctx, cancel := context.WithTimeout(ctx, apiWait)
 	defer cancel()
-	if _, err := j.consumer(ctx, k.Tenant); err != nil {
+	if err := j.ensure(ctx, k.Tenant); err != nil {
 		return known(err)
 	}
 	m := &nats.Msg{Subject: j.layout.Root.Job(k.Tenant, k.Session), Header: traceHeader(t), Data: job}
@@ -81,20 +83,17 @@ func (j *jobs) Exists(ctx context.Context, seq uint64) (bool, error) {
 	return m != nil, err
 }
 
-// consumer is the tenant's consumer, made if this worker has not made it lately. Its MaxAckPending is the bound of the
-// tenant over all workers. Deliveries have no bound: a message that had used up its own would stay in the stream,
-// invisible to all.
-func (j *jobs) consumer(ctx context.Context, tenant string) (jetstream.Consumer, error) {
+// ensure makes the tenant's consumer if this worker has not done so lately. Its MaxAckPending is the bound of the tenant
+// over all workers. Deliveries have no bound: a message that had used up its own would stay in the stream, invisible to all.
+func (j *jobs) ensure(ctx context.Context, tenant string) error {
 	j.mu.Lock()
-	t := j.tenant(tenant)
-	c := t.consumer
-	fresh := time.Since(t.made) < consumerTrust
+	fresh := time.Since(j.tenant(tenant).made) < consumerTrust
 	j.mu.Unlock()
-	if c != nil && fresh {
-		return c, nil
+	if fresh {
+		return nil
 	}
-	c, err := j.js.CreateOrUpdateConsumer(ctx, j.name, jetstream.ConsumerConfig{
-		Durable:           "tenant-" + tenant,
+	_, err := j.js.CreateOrUpdateConsumer(ctx, j.name, jetstream.ConsumerConfig{
+		Durable:           consumerName(tenant),
 		FilterSubject:     j.layout.Root.TenantJobs(tenant),
 		AckPolicy:         jetstream.AckExplicitPolicy,
 		AckWait:           j.ackWait,
@@ -103,13 +102,15 @@ func (j *jobs) consumer(ctx context.Context, tenant string) (jetstream.Consumer,
 		InactiveThreshold: consumerIdle,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("durable: consumer of tenant %s: %w", tenant, err)
+		return fmt.Errorf("durable: consumer of tenant %s: %w", tenant, err)
 	}
 	j.mu.Lock()
-	t.consumer, t.made = c, time.Now()
+	j.tenant(tenant).made = time.Now()
 	j.mu.Unlock()
-	return c, nil
+	return nil
 }
+
+func consumerName(tenant string) string { return "tenant-" + tenant }
 
 // tenant is what is known of a tenant. j.mu is held.
 func (j *jobs) tenant(name string) *tenantJobs {
@@ -126,7 +127,7 @@ func (j *jobs) tenant(name string) *tenantJobs {
 func (j *jobs) wake(tenant string) { j.wakeFor(tenant, 0) }
 
 // looksAgain are the pauses after which a tenant is asked again whose job was announced and is not there yet: a plain
-// subscription hears of a job before the stream has stored it.
+// subscription hears of a job before the stream has stored it, and a busy server may let a question lapse.
 var looksAgain = [...]time.Duration{50 * time.Millisecond, 10 * time.Millisecond, 2 * time.Millisecond}
 
 // announced says that a tenant's job is about to be stored.
@@ -145,80 +146,111 @@ func (j *jobs) empty(tenant string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	t := j.tenant(tenant)
-	if t.looks == 0 {
-		return
+	if t.ready {
+		signal(j.woken) // woken while it was asked
 	}
-	t.looks--
-	time.AfterFunc(looksAgain[t.looks], func() { j.wake(tenant) })
+	if t.looks > 0 {
+		t.looks--
+		time.AfterFunc(looksAgain[t.looks], func() { j.wake(tenant) })
+	}
 }
 
-// choose is the next tenant in turn that may have jobs. It counts as having none until that is seen otherwise, so that
-// a wake-up that comes during the question is not lost.
+// choose is the next tenant in turn that may have jobs and is not being asked. It counts as having none until that is
+// seen otherwise, so that a wake-up that comes during the question is not lost.
 func (j *jobs) choose() (string, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for range j.ring {
 		name := j.ring[j.turn%len(j.ring)]
 		j.turn = (j.turn + 1) % len(j.ring)
-		if t := j.tenants[name]; t.ready {
-			t.ready = false
+		if t := j.tenants[name]; t.ready && !t.asked {
+			t.ready, t.asked = false, true
 			return name, true
 		}
 	}
 	return "", false
 }
 
-// next waits for a job and takes it. Whoever calls it has a place to run it. It ends with ctx.
-func (j *jobs) next(ctx context.Context) (jetstream.Msg, string, error) {
+// next waits for a tenant that may have jobs and is to be asked. Whoever calls it has a place to run a job. It ends with ctx.
+func (j *jobs) next(ctx context.Context) (tenant string, err error) {
 	for {
-		tenant, ok := j.choose()
-		if !ok {
-			select {
-			case <-j.woken:
-			case <-ctx.Done():
-				return nil, "", context.Cause(ctx)
-			}
-			continue
+		if tenant, ok := j.choose(); ok {
+			return tenant, nil
 		}
-		m, err := j.fetch(ctx, tenant)
-		switch {
-		case ctx.Err() != nil:
-			if m != nil {
-				_ = m.Nak()
-			}
-			return nil, "", context.Cause(ctx)
-		case err != nil:
-			j.log.DebugContext(ctx, "a tenant's jobs cannot be taken now", "tenant", tenant, "error", err)
-		case m != nil:
-			j.wake(tenant) // there may be more
-			return m, tenant, nil
-		default:
-			j.empty(tenant)
+		select {
+		case <-j.woken:
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
 		}
 	}
 }
 
+// ask asks a tenant chosen by next for a job; nil if there is none to take.
+func (j *jobs) ask(ctx context.Context, tenant string) *nats.Msg {
+	m, err := j.fetch(ctx, tenant)
+	j.mu.Lock()
+	j.tenant(tenant).asked = false
+	j.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+		if m != nil {
+			_ = receipt{j.js.Conn(), m.Reply}.Return(0)
+		}
+		return nil
+	case err != nil:
+		j.log.DebugContext(ctx, "a tenant's jobs cannot be taken now", "tenant", tenant, "error", err)
+		j.empty(tenant)
+	case m == nil:
+		j.empty(tenant)
+	default:
+		j.wake(tenant) // there may be more, or a wake-up came while it was asked
+	}
+	return m
+}
+
+// oneNow asks for one job that is there now, or comes within some milliseconds. A request without an age would hang
+// where jobs wait and the tenant has as many at work as it may: the server neither refuses it nor answers it.
+var oneNow = []byte(`{"batch":1,"no_wait":true,"expires":` + strconv.FormatInt(int64(10*time.Millisecond), 10) + `}`)
+
 // fetch asks for one job of a tenant; nil if there is none to take.
-func (j *jobs) fetch(ctx context.Context, tenant string) (jetstream.Msg, error) {
-	c, err := j.consumer(ctx, tenant)
+func (j *jobs) fetch(ctx context.Context, tenant string) (*nats.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, apiWait)
+	defer cancel()
+	if err := j.ensure(ctx, tenant); err != nil {
+		return nil, err
+	}
+	// An inbox of its own: a job comes under its own subject, by which the connection's shared inbox cannot tell whose it is.
+	nc := j.js.Conn()
+	inbox, err := nc.SubscribeSync(nc.NewInbox())
 	if err != nil {
 		return nil, err
 	}
-	batch, err := c.FetchNoWait(1)
-	if err != nil {
+	defer inbox.Unsubscribe() //nolint:errcheck // it ends with the connection in any case
+	if err := nc.PublishRequest(j.api+"CONSUMER.MSG.NEXT."+j.name+"."+consumerName(tenant), inbox.Subject, oneNow); err != nil {
 		return nil, err
 	}
-	if m := <-batch.Messages(); m != nil {
-		return m, nil
-	}
-	err = batch.Error()
-	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound) {
-		// The consumer is gone; the next round makes it again.
+	m, err := inbox.NextMsgWithContext(ctx)
+	switch {
+	case err == nil && m.Header.Get("Status") != "":
+		return nil, nil // no messages, none within the bound, or more asked than there are
+	case errors.Is(err, nats.ErrNoResponders):
+		// The consumer is gone, or nobody leads it; the next round makes sure of it.
 		j.mu.Lock()
 		j.tenant(tenant).made = time.Time{}
 		j.mu.Unlock()
 	}
-	return nil, err
+	return m, err
+}
+
+// apiPrefix is where the JetStream API of js answers.
+func apiPrefix(js jetstream.JetStream) string {
+	switch o := js.Options(); {
+	case o.APIPrefix != "":
+		return strings.TrimSuffix(o.APIPrefix, ".") + "."
+	case o.Domain != "":
+		return "$JS." + o.Domain + ".API."
+	}
+	return jetstream.DefaultAPIPrefix
 }
 
 // sweep looks once for jobs of which no wake-up told: published while this worker was away, handed back, left by a
@@ -242,7 +274,7 @@ func (j *jobs) sweep(ctx context.Context) error {
 	}
 	j.forget(waiting)
 	for tenant := range waiting {
-		j.wake(tenant)
+		j.announced(tenant)
 	}
 	return nil
 }
@@ -254,7 +286,7 @@ func (j *jobs) forget(waiting map[string]struct{}) {
 	kept := j.ring[:0]
 	for _, name := range j.ring {
 		_, wanted := waiting[name]
-		if t := j.tenants[name]; wanted || t.ready || time.Since(t.made) < consumerTrust {
+		if t := j.tenants[name]; wanted || t.ready || t.asked || time.Since(t.made) < consumerTrust {
 			kept = append(kept, name)
 			continue
 		}
@@ -267,34 +299,39 @@ func (j *jobs) forget(waiting map[string]struct{}) {
 	}
 }
 
-// receipt is the queue's side of a delivery.
-type receipt struct{ m jetstream.Msg }
+// receipt is the queue's side of a delivery: what is sent to its reply subject.
+type receipt struct {
+	nc    *nats.Conn
+	reply string
+}
 
 var _ dispatch.Receipt = receipt{}
 
-func (r receipt) Working() error { return r.m.InProgress() }
+func (r receipt) Working() error { return r.nc.Publish(r.reply, []byte("+WPI")) }
 
 func (r receipt) Done(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, apiWait)
 	defer cancel()
-	return r.m.DoubleAck(ctx)
+	_, err := r.nc.RequestWithContext(ctx, r.reply, []byte("+ACK"))
+	return err
 }
 
 func (r receipt) Return(delay time.Duration) error {
-	if delay <= 0 {
-		return r.m.Nak()
+	body := "-NAK"
+	if delay > 0 {
+		body += fmt.Sprintf(` {"delay": %d}`, delay.Nanoseconds())
 	}
-	return r.m.NakWithDelay(delay)
+	return r.nc.Publish(r.reply, []byte(body))
 }
 
 // delivery is a message of the queue as a runner takes it.
-func delivery(m jetstream.Msg) (dispatch.Delivery, error) {
+func delivery(nc *nats.Conn, m *nats.Msg) (dispatch.Delivery, error) {
 	meta, err := m.Metadata()
 	if err != nil {
 		return dispatch.Delivery{}, fmt.Errorf("durable: no message of the queue: %w", err)
 	}
-	return dispatch.Delivery{Data: m.Data(), Sequence: meta.Sequence.Stream, First: meta.NumDelivered == 1,
-		Trace: traceOf(m.Headers()), Receipt: receipt{m}}, nil
+	return dispatch.Delivery{Data: m.Data, Sequence: meta.Sequence.Stream, First: meta.NumDelivered == 1,
+		Trace: traceOf(m.Header), Receipt: receipt{nc, m.Reply}}, nil
 }
 
 func traceHeader(t dispatch.Trace) nats.Header {
