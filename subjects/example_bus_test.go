@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -93,17 +95,18 @@ func exampleEvents(nc *nats.Conn, m *nats.Msg, body string) {
 	}
 	subject := subjects.DefaultRoot.Result(a.Tenant, a.Session, r.CallID)
 	for _, e := range b.Results {
-		publishEvent(nc, subject, subjects.EntryEvent{Event: subjects.EventEntry, CallID: r.CallID, EntryResult: e, Outcome: e.Outcome(), Attempts: 1, FinishedAt: time.Now()})
+		publishEvent(nc, subject, strconv.Itoa(e.Index), subjects.EntryEvent{Event: subjects.EventEntry, CallID: r.CallID, EntryResult: e, Outcome: e.Outcome(), Attempts: 1, FinishedAt: time.Now()})
 	}
-	publishEvent(nc, subject, subjects.SummaryEvent{Event: subjects.EventSummary, CallID: r.CallID, BatchReply: b})
+	publishEvent(nc, subject, "summary", subjects.SummaryEvent{Event: subjects.EventSummary, CallID: r.CallID, BatchReply: b})
 }
 
-func publishEvent(nc *nats.Conn, subject string, v any) {
+func publishEvent(nc *nats.Conn, subject, which string, v any) {
 	p, err := subjects.Marshal(v)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := nc.Publish(subject, p); err != nil {
+	id := strings.TrimPrefix(subject, "toolsearch.v1.result.") + "." + which
+	if err := nc.PublishMsg(&nats.Msg{Subject: subject, Header: nats.Header{nats.MsgIdHdr: {id}}, Data: p}); err != nil {
 		log.Fatal(err)
 	}
 }

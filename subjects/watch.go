@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/nats-io/nats.go"
@@ -137,8 +138,14 @@ func watchEnds(ctx context.Context, err error) bool {
 		errors.Is(err, jetstream.ErrMsgIteratorClosed) || errors.Is(err, nats.ErrPermissionViolation)
 }
 
-// readEvent reads one message of a result subject.
+// readEvent reads one message of a result subject. An event carries its id. What does not is no event, whatever its body
+// says: anybody may name this subject as where a worker should send the reply to a request, and a hosted tool's reply may
+// look like anything.
 func (s *Session) readEvent(ctx context.Context, subject string, h nats.Header, data []byte) (Event, error) {
+	call := strings.TrimPrefix(subject, strings.TrimSuffix(s.c.opts.Root.Results(), ">"))
+	if !strings.HasPrefix(h.Get(nats.MsgIdHdr), call+".") {
+		return Event{}, fmt.Errorf("subjects: the message on %s is no event: it does not carry the id of one", subject)
+	}
 	body, err := s.c.bodies.Unpack(ctx, s.tenant, h, data)
 	if err != nil {
 		return Event{}, err

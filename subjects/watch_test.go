@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"toolsearch/subjects"
 )
@@ -113,8 +114,12 @@ func TestWatchEnds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.nc.Publish(subjects.DefaultRoot.Result("acme", "s1", "c1"), []byte("<html>"))
-			w.nc.Publish(subjects.DefaultRoot.Result("acme", "s1", "c1"), []byte(`{"event":"party"}`))
+			for i, body := range []string{"<html>", `{"event":"party"}`} {
+				id := nats.Header{nats.MsgIdHdr: {fmt.Sprintf("acme.s1.c1.%d", 8+i)}}
+				w.nc.PublishMsg(&nats.Msg{Subject: subjects.DefaultRoot.Result("acme", "s1", "c1"), Header: id, Data: []byte(body)})
+			}
+			// An event in looks alone, as a reply that somebody else had sent here.
+			w.nc.Publish(subjects.DefaultRoot.Result("acme", "s1", "c1"), []byte(`{"event":"entry","call_id":"c1","index":0,"name":"n","response":{}}`))
 			w.entry("c1", 0, `{}`)
 			var steps []string
 			for ev, err := range events {
@@ -128,7 +133,7 @@ func TestWatchEnds(t *testing.T) {
 					steps = append(steps, "unreadable")
 				}
 			}
-			if want := []string{"unreadable", "unreadable", "entry", "end"}; !slices.Equal(steps, want) {
+			if want := []string{"unreadable", "unreadable", "unreadable", "entry", "end"}; !slices.Equal(steps, want) {
 				t.Errorf("got %v, want %v", steps, want)
 			}
 		})
