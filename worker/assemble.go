@@ -7,13 +7,17 @@ import (
 
 	"toolsearch/catalog"
 	"toolsearch/subjects"
+	"toolsearch/telemetry"
 )
 
 // assemble answers with the visible tools and the handle of a scope. Both blobs of the scope are stored when it
 // answers. A request that was answered before, to the byte, is answered from memory while its blobs are known to stand.
 func (w *Worker) assemble(ctx context.Context, r *request) ([]byte, error) {
 	key := requestKey(r.tenant, r.session, r.body)
-	if a, ok := w.shelf.reply(key); ok {
+	a, ok := w.shelf.reply(key)
+	w.shelf.lookups.replies.Lookup(ctx, ok)
+	if ok {
+		w.saved(ctx, r, a)
 		return a.body, nil
 	}
 	owner, body := catalog.Owner{Tenant: r.tenant, Session: r.session}, r.body
@@ -26,8 +30,31 @@ func (w *Worker) assemble(ctx context.Context, r *request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.saved(ctx, r, v.(*assembled))
 	return v.(*assembled).body, nil
 }
+
+// saved tells what an assemble kept out of a model's context.
+func (w *Worker) saved(ctx context.Context, r *request, a *assembled) {
+	w.opts.Telemetry.Metrics().Assembled(ctx, a.deferred, a.saved)
+	telemetry.Saved(r.span, a.saved)
+}
+
+// bridgeTokens estimates what the bridge's own definitions, the last of the tools, take of a context: a quarter of their
+// characters, as deferred tokens are counted.
+func bridgeTokens(r *subjects.AssembleReply) int {
+	if !r.Activated {
+		return 0
+	}
+	chars := 0
+	for _, tool := range r.Tools[max(0, len(r.Tools)-bridgeTools):] {
+		chars += len(tool)
+	}
+	return (chars + 3) / 4
+}
+
+// bridgeTools is how many tools the bridge has.
+const bridgeTools = 3
 
 // requestKey names a request by all that its answer depends on.
 func requestKey(tenant, session string, body []byte) string {
@@ -67,7 +94,8 @@ func (w *Worker) assembleNew(ctx context.Context, key string, owner catalog.Owne
 
 	reply := sc.Assemble()
 	reply.ExpiresAt = ends.UTC().Truncate(time.Second)
-	a := &assembled{body: catalog.AppendAssembleReply(nil, reply), scope: sc.Handle(), catalog: x.catalog.Digest()}
+	a := &assembled{body: catalog.AppendAssembleReply(nil, reply), scope: sc.Handle(), catalog: x.catalog.Digest(),
+		deferred: reply.DeferredTokens, saved: max(0, reply.DeferredTokens-bridgeTokens(reply))}
 	if parent.scope != nil {
 		ends = earlier(ends, parent.expires) // once the parent is gone, the request is refused by every worker
 	}
@@ -99,7 +127,9 @@ func (w *Worker) parent(ctx context.Context, owner catalog.Owner, handle string)
 	return o, nil
 }
 
-func (w *Worker) newScope(c *catalog.Catalog, owner catalog.Owner, req *subjects.AssembleRequest, parent *catalog.Scope) (*catalog.Scope, error) {
+func (w *Worker) newScope(
+	c *catalog.Catalog, owner catalog.Owner, req *subjects.AssembleRequest, parent *catalog.Scope,
+) (*catalog.Scope, error) {
 	sc, err := catalog.NewScope(c, owner, req, *w.opts.ToolSearch, w.opts.CoreTools, parent)
 	if err != nil {
 		return nil, err
@@ -130,7 +160,8 @@ func (w *Worker) scopeOf(ctx context.Context, r *request, b *bridgeRequest) (*ca
 	case made.Tenant != owner.Tenant:
 		return nil, subjects.Errorf(subjects.CodeScopeForbidden, "this scope was made for another tenant")
 	case made.Session != owner.Session:
-		return nil, subjects.Errorf(subjects.CodeScopeForbidden, "this scope was made for another session; assemble one for this session")
+		return nil, subjects.Errorf(subjects.CodeScopeForbidden,
+			"this scope was made for another session; assemble one for this session")
 	}
 	return o.scope, nil
 }
@@ -140,14 +171,18 @@ func (w *Worker) inlineScope(ctx context.Context, owner catalog.Owner, body []by
 	if sc, _, ok := w.shelf.scopes.get(key); ok {
 		return sc, nil
 	}
-	v, err := w.shelf.fill.do(ctx, key, func(ctx context.Context) (any, error) { return w.newInlineScope(ctx, key, owner, body) })
+	v, err := w.shelf.fill.do(ctx, key, func(ctx context.Context) (any, error) {
+		return w.newInlineScope(ctx, key, owner, body)
+	})
 	if err != nil {
 		return nil, err
 	}
 	return v.(*catalog.Scope), nil
 }
 
-func (w *Worker) newInlineScope(ctx context.Context, key string, owner catalog.Owner, body []byte) (*catalog.Scope, error) {
+func (w *Worker) newInlineScope(
+	ctx context.Context, key string, owner catalog.Owner, body []byte,
+) (*catalog.Scope, error) {
 	req, err := decodeAssemble(body, "scope")
 	if err != nil {
 		return nil, err

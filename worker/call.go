@@ -8,6 +8,7 @@ import (
 
 	"toolsearch/dispatch"
 	"toolsearch/subjects"
+	"toolsearch/telemetry"
 	"toolsearch/worker/durable"
 )
 
@@ -40,6 +41,7 @@ func (w *Worker) call(ctx context.Context, r *request) ([]byte, error) {
 			"call", key.Call, "tool", plan.Entries[0].Name, "reason", plan.Unchecked)
 	}
 	if plan.Kind == dispatch.Caller {
+		w.opts.Telemetry.Metrics().Called(ctx, telemetry.CallCaller)
 		return subjects.MarshalModel(plan.Reply)
 	}
 	accept := dispatch.Call{Key: key, Payload: dispatch.NewPayload(plan, sc, r.deadline), Trace: r.trace()}

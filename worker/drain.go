@@ -75,6 +75,7 @@ func (w *Worker) drain(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("worker: flush the last replies: %w", err))
 		}
 	}
+	w.unobserve()
 	w.nc.Close()
 	return errors.Join(errs...)
 }

@@ -9,6 +9,7 @@ import (
 
 	"toolsearch/catalog"
 	"toolsearch/connectors"
+	"toolsearch/telemetry"
 	"toolsearch/worker/durable"
 	"toolsearch/worker/storage"
 )
@@ -69,6 +70,8 @@ type Options struct {
 	// relies on it. 0: 10 s.
 	Recheck time.Duration
 
+	// Telemetry gets spans and metrics. Nil: nothing is recorded, and trace context is passed on as it came.
+	Telemetry *telemetry.Recorder
 	// Logger gets what happens. Nil: nothing is logged.
 	Logger *slog.Logger
 }
@@ -93,6 +96,7 @@ func (o Options) withDefaults() Options {
 	defaultTo(&o.CallTimeout, 30*time.Minute)
 	defaultTo(&o.DrainTimeout, 25*time.Second)
 	defaultTo(&o.Recheck, 10*time.Second)
+	o.Telemetry = telemetry.OrNone(o.Telemetry)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -15,9 +15,11 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+	"go.opentelemetry.io/otel/trace"
 
 	"toolsearch/dispatch"
 	"toolsearch/subjects"
+	"toolsearch/telemetry"
 )
 
 // errStopped is the cause with which a drain that ran out of time ends what still runs.
@@ -41,6 +43,12 @@ type request struct {
 	header   nats.Header // of the reply, from the handler
 	reply    *buffer     // for handlers to build the reply in; given back after the answer
 	answered atomic.Bool
+
+	arrived time.Time
+	ctx     context.Context // of the work, with the request's span
+	span    trace.Span
+	opened  atomic.Bool // ctx and span are set; a drain may answer from another goroutine
+	failed  atomic.Pointer[subjects.Code] // of the service error that was answered
 }
 
 var _ task = (*request)(nil)
@@ -58,21 +66,50 @@ func (r *request) run() {
 	c := &r.endpoint.counters
 	began := time.Now()
 	c.begun.Add(1)
+	r.open()
+	waited := began.Sub(r.arrived)
+	telemetry.Waited(r.span, waited)
+	r.endpoint.metrics().Waited(r.ctx, string(r.endpoint.verb), waited)
 	r.reply = buffers.Get().(*buffer)
 	body, h, err := r.handle()
 	r.answer(body, h, err)
+	r.close(time.Since(began))
 	if cap(r.reply.b) <= maxBuffer {
 		buffers.Put(r.reply)
 	}
 	c.time.Add(int64(time.Since(began)))
 }
 
+// open starts the request's span, a child of the requester's, who waits for the answer. It begins with the arrival.
+func (r *request) open() {
+	rec := r.worker.opts.Telemetry
+	r.ctx, r.span = rec.Message(rec.Extract(r.worker.base, nats.Header(r.msg.Headers())), r.endpoint.process, telemetry.Message{
+		Subject: r.msg.Subject(), Conversation: r.session, Group: queueGroup, Size: len(r.msg.Data()), Since: r.arrived})
+	r.opened.Store(true)
+}
+
+// close ends the span and counts the request. It was answered by then, by whomever.
+func (r *request) close(took time.Duration) {
+	code := ""
+	if failed := r.failed.Load(); failed != nil {
+		code = string(*failed)
+		telemetry.Fail(r.span, code, isFault(*failed))
+	}
+	r.endpoint.metrics().Processed(r.ctx, string(r.endpoint.verb), r.endpoint.process.Template(), code, took)
+	r.span.End()
+}
+
+// isFault tells what is the service's to answer for from what the requester did wrong.
+func isFault(c subjects.Code) bool {
+	return c == subjects.CodeInternal || c == subjects.CodeUnavailable || c == subjects.CodeDeadlineExceeded
+}
+
 func (r *request) handle() (body []byte, h nats.Header, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.worker.log.Error("a request made its handler panic", "verb", r.endpoint.verb, "tenant", r.tenant,
+			r.worker.log.ErrorContext(r.ctx, "a request made its handler panic", "verb", r.endpoint.verb, "tenant", r.tenant,
 				"session", r.session, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			body, h, err = nil, nil, subjects.Errorf(subjects.CodeInternal, "the worker failed on this request; its log tells more")
+			body, h, err = nil, nil, errInternal(nil)
 		}
 	}()
 	limit := time.Now().Add(r.endpoint.timeout)
@@ -84,7 +121,7 @@ func (r *request) handle() (body []byte, h nats.Header, err error) {
 			limit = r.deadline
 		}
 	}
-	ctx, cancel := context.WithDeadline(r.worker.base, limit)
+	ctx, cancel := context.WithDeadline(r.ctx, limit)
 	defer cancel()
 	if err := r.load(ctx); err != nil {
 		return nil, nil, err
@@ -98,6 +135,8 @@ func (r *request) handle() (body []byte, h nats.Header, err error) {
 	body, err = r.endpoint.handler(ctx, r)
 	if mistake := mistakeOf(err); mistake != nil {
 		r.endpoint.counters.mistakes.Add(1)
+		r.endpoint.metrics().Mistake(ctx, string(r.endpoint.verb))
+		telemetry.Mistaken(r.span)
 		body, err = subjects.MarshalModel(mistake)
 	}
 	if err != nil {
@@ -170,6 +209,7 @@ func (r *request) answer(body []byte, h nats.Header, err error) {
 	}
 	c := &r.endpoint.counters
 	c.inFlight.Add(-1)
+	r.endpoint.metrics().Left(r.worker.base, string(r.endpoint.verb))
 	if err != nil {
 		body, h = r.errorReply(err)
 	} else {
@@ -178,14 +218,23 @@ func (r *request) answer(body []byte, h nats.Header, err error) {
 	reply := &nats.Msg{Subject: r.msg.Reply(), Header: h, Data: body}
 	if err := r.worker.nc.PublishMsg(reply); err != nil {
 		c.unanswered.Add(1)
-		r.worker.log.Warn("a reply could not be sent", "verb", r.endpoint.verb, "tenant", r.tenant, "session", r.session, "error", err)
+		r.endpoint.metrics().Unanswered(r.worker.base, string(r.endpoint.verb))
+		r.worker.log.Warn("a reply could not be sent", "verb", r.endpoint.verb, "tenant", r.tenant,
+			"session", r.session, "error", err)
 	}
 }
 
 // refuse answers a request that is not begun.
 func (r *request) refuse(err *subjects.Error) {
 	r.endpoint.counters.refused.Add(1)
+	r.reject(err)
+}
+
+// reject answers a request with an error before any work on it.
+func (r *request) reject(err error) {
+	r.open()
 	r.answer(nil, nil, err)
+	r.close(0)
 }
 
 // abandon answers for a handler that does not return.
@@ -195,7 +244,7 @@ func (r *request) abandon(err *subjects.Error) { r.answer(nil, nil, err) }
 func (r *request) errorReply(err error) ([]byte, nats.Header) {
 	var e *subjects.Error
 	if !errors.As(err, &e) {
-		e = subjects.Errorf(subjects.CodeInternal, "the worker failed on this request; its log tells more")
+		e = errInternal(nil)
 	}
 	h := nats.Header{}
 	maps.Copy(h, r.header)
@@ -208,6 +257,7 @@ func (r *request) errorReply(err error) ([]byte, nats.Header) {
 		}
 	}
 	r.endpoint.counters.failed(e.Code)
+	r.failed.Store(&e.Code)
 	h[subjects.HeaderErrorCode] = []string{strconv.Itoa(e.Code.Number())}
 	h[subjects.HeaderError] = []string{string(e.Code)}
 	if e.RetryAfter > 0 {
@@ -230,16 +280,16 @@ func (r *request) serviceError(ctx context.Context, err error) error {
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
 		return errDeadline("it was done")
 	default:
-		e = &subjects.Error{Code: subjects.CodeInternal, Message: "the worker failed on this request; its log tells more", Err: err}
+		e = errInternal(err)
 	}
 	if e.Code == subjects.CodeInternal || e.Code == subjects.CodeUnavailable {
-		r.worker.log.Error("a request failed", "verb", r.endpoint.verb, "tenant", r.tenant, "session", r.session, "error", err)
+		r.worker.log.ErrorContext(ctx, "a request failed", "verb", r.endpoint.verb, "tenant", r.tenant, "session", r.session, "error", err)
 	}
 	return e
 }
 
-// traceHeader copies the trace context of the request, in the contract's spelling, into h. Nil stays nil if there is
-// none.
+// traceHeader writes the trace context of what follows from the request into h: that of its span, or where that is not
+// recorded the requester's own, in the contract's spelling. Nil stays nil if there is none.
 func (r *request) traceHeader(h nats.Header) nats.Header {
 	for key, values := range r.msg.Headers() {
 		if len(values) == 0 {
@@ -258,6 +308,12 @@ func (r *request) traceHeader(h nats.Header) nats.Header {
 		}
 		h[key] = values[:1:1]
 	}
+	if r.opened.Load() && r.span.IsRecording() && r.span.SpanContext().IsSampled() {
+		if h == nil {
+			h = nats.Header{}
+		}
+		r.worker.opts.Telemetry.Inject(r.ctx, h)
+	}
 	return h
 }
 
@@ -268,6 +324,12 @@ func traceID(h nats.Header) string {
 		return ""
 	}
 	return parts[1]
+}
+
+// errInternal is all that a runtime is told of a fault of ours.
+func errInternal(cause error) *subjects.Error {
+	return &subjects.Error{Code: subjects.CodeInternal, Err: cause,
+		Message: "the worker failed on this request; its log tells more"}
 }
 
 func errDeadline(before string) *subjects.Error {

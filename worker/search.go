@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"toolsearch/catalog"
+	"toolsearch/subjects"
+	"toolsearch/telemetry"
 )
 
 // search answers tool_search.
@@ -21,14 +23,41 @@ func (w *Worker) search(ctx context.Context, r *request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	ctx, end := w.opts.Telemetry.Search(ctx, telemetry.Search{Queries: query.Queries, Session: r.session,
+		CatalogTools: sc.Catalog().Len(), CatalogDigest: sc.Catalog().Digest()})
+	var found []int
+	part := "" // of the gateway; empty while the search has not ended
+	defer func() { end(found, part) }()
 	var remote *catalog.RemoteSearch
 	if w.opts.Connectors != nil && sc.Connectors() {
 		gctx, cancel := leaveTime(ctx)
 		remote = w.opts.Connectors.Search(gctx, r.tenant, query.Queries)
 		cancel()
 	}
-	r.reply.b = sc.Search(query, remote).AppendModel(r.reply.b[:0])
+	reply := sc.Search(query, remote)
+	r.reply.b = reply.AppendModel(r.reply.b[:0])
+	found, part = hits(reply), partOf(remote)
 	return r.reply.b, nil
+}
+
+// hits is how many tools each query found.
+func hits(reply *subjects.SearchReply) []int {
+	out := make([]int, len(reply.Results))
+	for i := range reply.Results {
+		out[i] = len(reply.Results[i].Matches)
+	}
+	return out
+}
+
+// partOf words the gateway's part in a search for metrics.
+func partOf(remote *catalog.RemoteSearch) string {
+	switch {
+	case remote == nil:
+		return telemetry.RemoteNone
+	case remote.Condition != nil:
+		return telemetry.RemoteFailed
+	}
+	return telemetry.RemoteOK
 }
 
 // describe answers tool_describe.
@@ -51,7 +80,9 @@ func (w *Worker) describe(ctx context.Context, r *request) ([]byte, error) {
 		remote = w.opts.Connectors.Describe(gctx, r.tenant, names)
 		cancel()
 	}
-	r.reply.b = sc.Describe(names, remote).AppendModel(r.reply.b[:0])
+	reply := sc.Describe(names, remote)
+	w.opts.Telemetry.Metrics().Described(ctx, len(reply.Tools), len(reply.NotFound)+len(reply.Errors))
+	r.reply.b = reply.AppendModel(r.reply.b[:0])
 	return r.reply.b, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"toolsearch/subjects"
+	"toolsearch/telemetry"
 )
 
 // queueGroup is the one queue group of all workers: any of them may answer any request.
@@ -28,6 +29,7 @@ type endpoint struct {
 	handler  handler
 	pool     *pool
 	timeout  time.Duration // of a request that names no earlier deadline
+	process  *telemetry.Operation
 	counters counters
 }
 
@@ -89,12 +91,14 @@ func (e *endpoint) accept(msg micro.Request) {
 	e.counters.requests.Add(1)
 	if msg.Reply() == "" {
 		e.counters.unanswered.Add(1) // nobody waits, so there is nothing to do
+		e.metrics().Unanswered(e.worker.base, string(e.verb))
 		return
 	}
 	e.counters.inFlight.Add(1)
-	r := &request{worker: e.worker, endpoint: e, msg: msg}
+	e.metrics().Arrived(e.worker.base, string(e.verb))
+	r := &request{worker: e.worker, endpoint: e, msg: msg, arrived: time.Now()}
 	if err := r.address(); err != nil {
-		r.answer(nil, nil, err)
+		r.reject(err)
 		return
 	}
 	if err := e.pool.submit(r.tenant, r); err != nil {
@@ -102,11 +106,14 @@ func (e *endpoint) accept(msg micro.Request) {
 	}
 }
 
+func (e *endpoint) metrics() *telemetry.Metrics { return e.worker.opts.Telemetry.Metrics() }
+
 // address reads what the subject and the headers say.
 func (r *request) address() error {
 	a, err := r.worker.opts.Layout.Root.Parse(r.msg.Subject())
 	if err != nil {
-		e := badField("subject", fmt.Sprintf("the tenant and the session in the subject must be 1 to %d of A-Z a-z 0-9 _ -", subjects.MaxToken))
+		e := badField("subject", fmt.Sprintf(
+			"the tenant and the session in the subject must be 1 to %d of A-Z a-z 0-9 _ -", subjects.MaxToken))
 		e.Err = err
 		return e
 	}

@@ -12,6 +12,7 @@ import (
 
 	"toolsearch/catalog"
 	"toolsearch/subjects"
+	"toolsearch/telemetry"
 	"toolsearch/worker/storage"
 )
 
@@ -34,12 +35,17 @@ type shelf struct {
 	indexes *cache[*catalog.Catalog] // by digest, or inline and digest for one that is stored nowhere
 	scopes  *cache[*catalog.Scope]   // by handle, or inline and digest of the request
 	replies *cache[*assembled]       // by the digest of the request
+
+	metrics *telemetry.Metrics
+	lookups struct{ indexes, scopes, replies telemetry.Cache }
 }
 
 // assembled is a reply to assemble, as it goes out.
 type assembled struct {
 	body           []byte
 	scope, catalog string
+	// deferred tokens of definitions were kept back, and saved is what is left of them beside the bridge's own.
+	deferred, saved int
 }
 
 // inline stands before the cache keys of what is stored nowhere.
@@ -55,6 +61,7 @@ const (
 func (s *shelf) open(budget int64) {
 	s.scopes = newCache[*catalog.Scope](budget/8*scopeEighths, nil)
 	s.replies = newCache[*assembled](budget/8*replyEighths, nil)
+	s.lookups.indexes, s.lookups.scopes, s.lookups.replies = s.metrics.Cache("indexes"), s.metrics.Cache("scopes"), s.metrics.Cache("replies")
 	// A scope holds its catalog, so it leaves with it; otherwise the memory of a catalog that left would not be free.
 	s.indexes = newCache[*catalog.Catalog](budget/8*indexEighths, func(string) {
 		s.scopes.removeIf(func(sc *catalog.Scope) bool { return !s.holds(sc.Catalog()) })
@@ -82,34 +89,40 @@ type index struct {
 
 // build reads and indexes the tools of a request. key is where it is kept.
 func (s *shelf) build(ctx context.Context, key string, tools json.RawMessage) (index, error) {
-	if c, expires, ok := s.indexes.get(key); ok {
+	c, expires, ok := s.indexes.get(key)
+	s.lookups.indexes.Lookup(ctx, ok)
+	if ok {
 		return index{c, expires}, nil
 	}
-	return s.index(ctx, key, func(ctx context.Context) (json.RawMessage, time.Time, error) { return tools, time.Now(), nil })
+	return s.index(ctx, key, func(context.Context) (storage.Blob, error) {
+		return storage.Blob{Bytes: tools, At: time.Now()}, nil
+	})
 }
 
 // load reads and indexes a stored catalog.
 func (s *shelf) load(ctx context.Context, digest string) (index, error) {
-	if c, expires, ok := s.indexes.get(digest); ok {
+	c, expires, ok := s.indexes.get(digest)
+	s.lookups.indexes.Lookup(ctx, ok)
+	if ok {
 		return index{c, expires}, nil
 	}
-	return s.index(ctx, digest, func(ctx context.Context) (json.RawMessage, time.Time, error) {
+	return s.index(ctx, digest, func(ctx context.Context) (storage.Blob, error) {
 		blob, err := s.store.catalogs.Get(ctx, digest)
 		if err != nil {
-			return nil, time.Time{}, s.missing(subjects.CodeCatalogNotFound, "catalog", digest, err)
+			return blob, s.missing(subjects.CodeCatalogNotFound, "catalog", digest, err)
 		}
 		s.ledger.set(digest, blob.At, time.Now())
-		return blob.Bytes, blob.At, nil
+		return blob, nil
 	})
 }
 
 // index fills the cache of indexes.
-func (s *shelf) index(ctx context.Context, key string, read func(context.Context) (json.RawMessage, time.Time, error)) (index, error) {
+func (s *shelf) index(ctx context.Context, key string, read func(context.Context) (storage.Blob, error)) (index, error) {
 	v, err := s.fill.do(ctx, "index "+key, func(ctx context.Context) (any, error) {
 		if c, expires, ok := s.indexes.get(key); ok {
 			return index{c, expires}, nil
 		}
-		raw, at, err := read(ctx)
+		blob, err := read(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -117,11 +130,13 @@ func (s *shelf) index(ctx context.Context, key string, read func(context.Context
 			return nil, err
 		}
 		defer s.building.Release(1)
-		c, err := catalog.Build(raw, s.limits)
+		began := time.Now()
+		c, err := catalog.Build(blob.Bytes, s.limits)
 		if err != nil {
 			return nil, err
 		}
-		x := index{c, s.ends(at)}
+		s.metrics.Indexed(ctx, time.Since(began), c.Len())
+		x := index{c, s.ends(blob.At)}
 		if !s.indexes.add(key, c, c.Size(), x.expires) {
 			s.log.Warn("a catalog is too large to be kept in memory and is read again for each request; raise CacheBytes",
 				"catalog", c.Digest(), "bytes", c.Size())
@@ -142,7 +157,9 @@ type opened struct {
 
 // scope opens the scope of a handle, whoever it belongs to.
 func (s *shelf) scope(ctx context.Context, handle string) (opened, error) {
-	if sc, expires, ok := s.scopes.get(handle); ok {
+	sc, expires, ok := s.scopes.get(handle)
+	s.lookups.scopes.Lookup(ctx, ok)
+	if ok {
 		s.indexes.touch(sc.Catalog().Digest())
 		return opened{sc, expires}, nil
 	}
@@ -311,7 +328,7 @@ func (s *shelf) missing(code subjects.Code, kind, name string, err error) error 
 		s.ledger.forget(name)
 		s.log.Error("stored bytes do not match their name; they are refused", "kind", kind, "name", name, "error", err)
 		return &subjects.Error{Code: code, Err: err, Details: map[string]any{"reason": "digest_mismatch"},
-			Message: fmt.Sprintf("the stored %s is damaged and was refused; assemble again, with the tools, to put it right", kind)}
+			Message: fmt.Sprintf("the stored %s is damaged and was refused; assemble again, with the tools, to mend it", kind)}
 	case errors.Is(err, storage.ErrNotFound):
 		s.ledger.forget(name)
 		return &subjects.Error{Code: code, Err: err,

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"toolsearch/subjects"
+	"toolsearch/telemetry"
 	"toolsearch/worker/durable"
 	"toolsearch/worker/storage"
 )
@@ -42,6 +43,7 @@ type Worker struct {
 	ready     chan struct{}
 	upkeep    sync.WaitGroup // the goroutine that follows the connection
 	endUpkeep context.CancelFunc
+	unobserve func()        // ends the reading of figures
 	drained   chan struct{} // closed at the end of the one drain
 
 	mu       sync.Mutex
@@ -89,7 +91,7 @@ func New(nc *nats.Conn, o Options) (*Worker, error) {
 		large:   semaphore.NewWeighted(int64(o.LargeBodies)),
 		queries: newPool(o.queryPool()), calls: newPool(o.callPool()),
 		ready: make(chan struct{}), drained: make(chan struct{}),
-		endUpkeep: func() {},
+		endUpkeep: func() {}, unobserve: func() {},
 	}
 	w.base, w.stop = context.WithCancelCause(context.Background())
 	if w.shelf, err = w.newShelf(); err != nil {
@@ -101,6 +103,9 @@ func New(nc *nats.Conn, o Options) (*Worker, error) {
 		{worker: w, verb: subjects.VerbDescribe, handler: w.describe, pool: w.queries, timeout: o.RequestTimeout},
 		{worker: w, verb: subjects.VerbCall, handler: w.call, pool: w.calls, timeout: o.CallTimeout},
 	}
+	for _, ep := range w.endpoints {
+		ep.process = telemetry.ProcessOf(o.Layout.Root.Template(ep.verb.Family(), string(ep.verb)))
+	}
 	if _, err := w.newDurable(); err != nil { // to tell of bad options now
 		return nil, err
 	}
@@ -109,7 +114,7 @@ func New(nc *nats.Conn, o Options) (*Worker, error) {
 
 func (w *Worker) newShelf() (*shelf, error) {
 	s := &shelf{
-		layout: w.opts.Layout, limits: w.opts.Limits, recheck: w.opts.Recheck, log: w.log,
+		layout: w.opts.Layout, limits: w.opts.Limits, recheck: w.opts.Recheck, log: w.log, metrics: w.opts.Telemetry.Metrics(),
 		fill:     &filler{base: w.base, log: w.log, bound: 4 * w.opts.Concurrency},
 		building: semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0))),
 		ledger:   newLedger(func() uint64 { return w.nc.Stats().Reconnects }),
@@ -132,6 +137,11 @@ func (w *Worker) Start(ctx context.Context) error {
 	if w.state != stateNew {
 		return errors.New("worker: Start was called before")
 	}
+	unobserve, err := w.opts.Telemetry.Metrics().Observe(w.figures)
+	if err != nil {
+		return fmt.Errorf("worker: observe the figures: %w", err)
+	}
+	w.unobserve = unobserve
 	w.state = stateStarting
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	w.endUpkeep = end
@@ -245,7 +255,8 @@ func (w *Worker) bringUp(ctx context.Context) error {
 		close(w.ready)
 	}
 	w.mu.Unlock()
-	w.log.Info("the worker is ready", "name", w.opts.Name, "root", string(w.opts.Layout.Root), "server", w.nc.ConnectedUrlRedacted())
+	w.log.Info("the worker is ready", "name", w.opts.Name, "root", string(w.opts.Layout.Root),
+		"server", w.nc.ConnectedUrlRedacted())
 	return nil
 }
 

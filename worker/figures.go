@@ -1,0 +1,32 @@
+package worker
+
+import (
+	"context"
+
+	"toolsearch/telemetry"
+)
+
+// figures is what the worker shows to whoever reads its metrics. It asks no server.
+func (w *Worker) figures(context.Context) telemetry.Figures {
+	f := telemetry.Figures{Ready: w.Health().Ready}
+	for _, p := range [...]struct {
+		name string
+		pool *pool
+	}{{"queries", w.queries}, {"calls", w.calls}} {
+		running, waiting := p.pool.load()
+		f.Pools = append(f.Pools, telemetry.PoolFigures{Name: p.name, Running: running, Waiting: waiting,
+			Places: p.pool.opts.places, Depth: p.pool.opts.depth})
+	}
+	f.Caches = []telemetry.CacheFigures{
+		w.shelf.indexes.figures("indexes"), w.shelf.scopes.figures("scopes"), w.shelf.replies.figures("replies"),
+	}
+	s := w.nc.Stats()
+	f.Bus = telemetry.BusFigures{Connected: w.nc.IsConnected(), Reconnects: s.Reconnects,
+		MessagesIn: s.InMsgs, MessagesOut: s.OutMsgs, BytesIn: s.InBytes, BytesOut: s.OutBytes}
+	return f
+}
+
+func (c *cache[V]) figures(name string) telemetry.CacheFigures {
+	entries, bytes := c.usage()
+	return telemetry.CacheFigures{Name: name, Bytes: bytes, Limit: c.budget, Entries: entries}
+}
