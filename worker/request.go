@@ -47,7 +47,7 @@ type request struct {
 	arrived time.Time
 	ctx     context.Context // of the work, with the request's span
 	span    trace.Span
-	opened  atomic.Bool // ctx and span are set; a drain may answer from another goroutine
+	opened  atomic.Bool                   // ctx and span are set; a drain may answer from another goroutine
 	failed  atomic.Pointer[subjects.Code] // of the service error that was answered
 }
 
