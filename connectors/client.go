@@ -310,9 +310,12 @@ func (r *ExecuteRequest) body() ([]byte, error) {
 type ConnectionsRequest struct {
 	Connectors []string `json:"connectors"`
 	// Reinitiate starts over where a connection exists already.
-	Reinitiate bool   `json:"reinitiate"`
-	ReturnTo   string `json:"returnTo,omitempty"` // as in [ExecuteRequest]
-	Op         string `json:"op,omitempty"`       // as in [ExecuteRequest]
+	Reinitiate bool `json:"reinitiate"`
+	// Alias names the account of the one connector that is asked for; ConnectionID is a connection to start over.
+	Alias        string `json:"alias,omitempty"`
+	ConnectionID string `json:"connectionId,omitempty"`
+	ReturnTo     string `json:"returnTo,omitempty"` // as in [ExecuteRequest]
+	Op           string `json:"op,omitempty"`       // as in [ExecuteRequest]
 }
 
 // Connections starts connections. It is never repeated: each start makes a new link for the user.

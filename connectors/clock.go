@@ -17,3 +17,6 @@ func (machineClock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 	t := time.NewTimer(d)
 	return t.C, func() { t.Stop() }
 }
+
+// SystemClock is the machine's clock.
+func SystemClock() Clock { return machineClock{} }
