@@ -25,6 +25,9 @@ type Options struct {
 	Concurrency int
 	// Queue is how many requests more may wait; 0 is 256. What comes beyond is answered with OVERLOADED.
 	Queue int
+	// Servers, if not nil, announces that this host owns the MCP servers of its machine, and runs manage_connections for
+	// one of them at a time: install, enable, authorize, and status while a link waits for the user. See [Servers].
+	Servers Servers
 	// Timeout bounds a request that has no deadline; 0 is 120 s.
 	Timeout time.Duration
 	// Keys keeps the answers across restarts and between the instances of a host; see [OpenKeys]. nil keeps them in
@@ -151,6 +154,12 @@ func Serve(nc *nats.Conn, o Options, tools ...Tool) (*Host, error) {
 	if err := h.register(tools); err != nil {
 		return nil, err
 	}
+	if o.Servers != nil {
+		if h.tools[manageConnections] != nil {
+			return nil, fmt.Errorf("toolhost: tool %q is given beside Options.Servers", manageConnections)
+		}
+		h.tools[manageConnections] = &Tool{Parallel: true, Run: o.Servers.run}
+	}
 	if err := h.subscribe(); err != nil {
 		h.Stop(context.Background()) //nolint:errcheck // the first error is the one that tells
 		return nil, err
@@ -271,7 +280,7 @@ func (h *Host) work() {
 }
 
 func (h *Host) list(m *nats.Msg) {
-	body, err := subjects.Marshal(subjects.HostListReply{Tools: h.listed})
+	body, err := subjects.Marshal(subjects.HostListReply{Tools: append([]subjects.Tool{}, h.listed...), LocalServers: h.opts.Servers != nil})
 	if err != nil {
 		h.opts.Logger.Error("tool list cannot be encoded", "error", err)
 		return
