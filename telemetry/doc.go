@@ -47,7 +47,7 @@
 //	messaging_process_duration_seconds             histogram {messaging_destination_template, messaging_operation_name,
 //	                                               messaging_system, toolsearch_verb, error_type}: rate, errors, duration
 //	                                               of assemble, search, describe, call, and of job; error_type is the
-//	                                               service error's code, for a job the verdict failed or returned
+//	                                               service error's code, for a job the verdict failed or lost
 //	toolsearch_request_wait_duration_seconds       histogram {toolsearch_verb}: from arrival to a place
 //	toolsearch_requests_in_flight                  gauge {toolsearch_verb}: waiting or running
 //	toolsearch_pool_tasks, toolsearch_pool_limit   gauges {toolsearch_pool: queries, calls, runners; toolsearch_state:

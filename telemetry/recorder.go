@@ -36,12 +36,13 @@ type Recorder struct {
 	metrics    *Metrics
 	capture    Capture
 	silent     bool // neither spans nor metrics are wanted
+	measures   bool // metrics are
 }
 
 // NewRecorder makes a recorder and its instruments. An error is one of the meter provider's.
 func NewRecorder(o Options) (*Recorder, error) {
 	r := &Recorder{tracers: o.TracerProvider, meters: o.MeterProvider, propagator: o.Propagator, capture: o.Capture,
-		silent: o.TracerProvider == nil && o.MeterProvider == nil}
+		silent: o.TracerProvider == nil && o.MeterProvider == nil, measures: o.MeterProvider != nil}
 	if r.tracers == nil {
 		r.tracers = tracenoop.NewTracerProvider()
 	}
@@ -77,6 +78,9 @@ func OrNone(r *Recorder) *Recorder {
 	}
 	return r
 }
+
+// Measures reports whether metrics are wanted, for those that cost a question to somebody.
+func (r *Recorder) Measures() bool { return r.measures }
 
 // Metrics are the recorder's instruments; never nil.
 func (r *Recorder) Metrics() *Metrics { return r.metrics }

@@ -146,6 +146,13 @@ func Waited(span trace.Span, d time.Duration) {
 	}
 }
 
+// Ended notes on a job's span how its run ended, and that the queue had handed the job out before.
+func Ended(span trace.Span, verdict string, redelivered bool) {
+	if span.IsRecording() {
+		span.SetAttributes(VerdictKey.String(verdict), RedeliveredKey.Bool(redelivered))
+	}
+}
+
 // Mistaken notes on a request's span that its reply tells a model of its mistake.
 func Mistaken(span trace.Span) { span.SetAttributes(mistakeKey.Bool(true)) }
 

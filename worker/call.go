@@ -69,7 +69,7 @@ func (r *request) trace() dispatch.Trace {
 // there is a connection.
 func (w *Worker) newDurable() (*durable.Calls, error) {
 	o := w.opts.Calls
-	o.Layout, o.Bodies, o.Logger = w.opts.Layout, w.bodies, w.log
+	o.Layout, o.Bodies, o.Telemetry, o.Logger = w.opts.Layout, w.bodies, w.opts.Telemetry, w.log
 	if w.opts.Connectors != nil {
 		o.Connectors = dispatch.GatewaySender(w.opts.Connectors)
 	}
@@ -87,6 +87,7 @@ func (w *Worker) startDurable(ctx context.Context) error {
 			return err
 		}
 		w.durable = calls
+		w.seen.Store(calls)
 	}
 	select {
 	case <-w.durable.Ready():

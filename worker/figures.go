@@ -20,6 +20,12 @@ func (w *Worker) figures(context.Context) telemetry.Figures {
 	f.Caches = []telemetry.CacheFigures{
 		w.shelf.indexes.figures("indexes"), w.shelf.scopes.figures("scopes"), w.shelf.replies.figures("replies"),
 	}
+	if calls := w.seen.Load(); calls != nil {
+		busy, slots := calls.Runners()
+		// What waits for a runner waits in the queue.
+		f.Pools = append(f.Pools, telemetry.PoolFigures{Name: "runners", Running: busy, Places: slots, Depth: -1})
+		f.Queue = calls.Queue()
+	}
 	s := w.nc.Stats()
 	f.Bus = telemetry.BusFigures{Connected: w.nc.IsConnected(), Reconnects: s.Reconnects,
 		MessagesIn: s.InMsgs, MessagesOut: s.OutMsgs, BytesIn: s.InBytes, BytesOut: s.OutBytes}

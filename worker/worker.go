@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -31,7 +32,8 @@ type Worker struct {
 	large  *semaphore.Weighted
 	shelf  *shelf
 
-	durable *durable.Calls // made by the goroutine that follows the connection, before the endpoints
+	durable *durable.Calls                // made by the goroutine that follows the connection, before the endpoints
+	seen    atomic.Pointer[durable.Calls] // the same, for whoever reads figures at any time
 
 	queries   *pool
 	calls     *pool

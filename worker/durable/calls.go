@@ -29,6 +29,8 @@ type Calls struct {
 	watch    *watch
 	jobs     *jobs
 	dead     *dead
+	spans    *spans
+	figures  figures
 
 	ready  chan struct{} // closed when the watch was opened first
 	drain  chan struct{} // closed when no more jobs are taken
@@ -70,12 +72,14 @@ func New(js jetstream.JetStream, nc *nats.Conn, o Options) (*Calls, error) {
 		}
 	}
 	l := o.Layout
+	sp := newSpans(o.Telemetry, l.Root)
 	calls := &stream{js: js, name: l.CallsStream()}
 	c := &Calls{nc: nc, o: o,
 		records: &records{stream: calls, layout: l},
 		bodies:  bodies{store},
 		watch:   newWatch(calls, l, o.Logger),
-		jobs:    newJobs(&stream{js: js, name: l.JobsStream()}, l, o),
+		jobs:    newJobs(&stream{js: js, name: l.JobsStream()}, l, o, sp),
+		spans:   sp,
 		dead:    &dead{stream: &stream{js: js, name: l.DeadStream()}, layout: l, store: store},
 		ready:   make(chan struct{}), drain: make(chan struct{}), gone: make(chan struct{})}
 	if o.feed != nil {
@@ -88,11 +92,11 @@ func New(js jetstream.JetStream, nc *nats.Conn, o Options) (*Calls, error) {
 		}
 	}
 	c.runner = &dispatch.Runner{Records: c.records, Watch: c.watch, Bodies: c.bodies,
-		Events: &events{js: js, layout: l, store: store}, Jobs: c.jobs, Dead: c.dead,
-		Hooks:      &hooks{nc: nc, root: l.Root, store: store},
-		Connectors: o.Connectors, Hosts: &hosts{nc: nc, root: l.Root, store: store}, Line: &line{},
+		Events: &events{js: js, layout: l, store: store, spans: sp}, Jobs: c.jobs, Dead: c.dead,
+		Hooks:      &hooks{nc: nc, root: l.Root, store: store, spans: sp},
+		Connectors: o.Connectors, Hosts: &hosts{nc: nc, root: l.Root, store: store, spans: sp}, Line: &line{},
 		AckWait: o.AckWait, EntryBound: o.EntryBound, WatchWait: o.WatchWait, MaxTakeovers: o.MaxTakeovers,
-		MaxPayload: int(nc.MaxPayload()), Now: o.Now, Logger: o.Logger}
+		MaxPayload: int(nc.MaxPayload()), Now: o.Now, Telemetry: o.Telemetry, Logger: o.Logger}
 	if o.wrap != nil {
 		o.wrap(c.runner)
 	}
@@ -123,6 +127,9 @@ func (c *Calls) Start(ctx context.Context) error {
 	})
 	if c.o.Slots > 0 {
 		c.parts.Go(func() { c.sweep(loops) })
+		if c.o.Telemetry.Measures() {
+			c.parts.Go(func() { c.watchQueue(loops) })
+		}
 		c.taking.Go(func() { c.take(runs) })
 	}
 	return nil
@@ -200,7 +207,12 @@ func (c *Calls) run(ctx context.Context, m *nats.Msg) {
 		c.o.Logger.ErrorContext(ctx, "the queue gave what is no job", "error", err)
 		return
 	}
+	c.figures.busy.Add(1)
+	defer c.figures.busy.Add(-1)
+	began := time.Now()
+	ctx, span := c.spans.take(ctx, m, d.First)
 	v := c.runner.Run(ctx, c.drain, d)
+	c.spans.took(ctx, span, v, d.First, time.Since(began))
 	if c.o.verdict != nil {
 		c.o.verdict(v)
 	}
@@ -242,7 +254,11 @@ func (c *Calls) Drain(ctx context.Context) error {
 
 // Accept makes a call durable, or attaches to it if its id is known; see [dispatch.Acceptor.Accept].
 func (c *Calls) Accept(ctx context.Context, call dispatch.Call) (dispatch.Ticket, error) {
-	return c.acceptor.Accept(ctx, call)
+	t, err := c.acceptor.Accept(ctx, call)
+	if err == nil {
+		c.spans.accepted(ctx, &call, t)
+	}
+	return t, err
 }
 
 // Do accepts a call, or attaches to it, and waits for its answer. When ctx ends first the call goes on; a repeat of it

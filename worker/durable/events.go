@@ -16,6 +16,7 @@ type events struct {
 	js     jetstream.JetStream
 	layout storage.Layout
 	store  *subjects.Bodies
+	spans  *spans
 }
 
 var _ dispatch.Events = (*events)(nil)
@@ -30,7 +31,9 @@ func (e *events) Publish(ctx context.Context, k dispatch.CallKey, id string, bod
 	if err != nil {
 		return known(err)
 	}
-	_, err = e.js.PublishMsg(ctx, &nats.Msg{Subject: e.layout.Root.Result(k.Tenant, k.Session, k.Call), Header: h, Data: data},
-		jetstream.WithExpectStream(e.layout.ResultsStream()))
+	m := &nats.Msg{Subject: e.layout.Root.Result(k.Tenant, k.Session, k.Call), Header: h, Data: data}
+	ctx, span := e.spans.send(ctx, e.spans.publishResult, k, m)
+	_, err = e.js.PublishMsg(ctx, m, jetstream.WithExpectStream(e.layout.ResultsStream()))
+	sent(span, err)
 	return known(err)
 }

@@ -16,6 +16,7 @@ type hooks struct {
 	nc    *nats.Conn
 	root  subjects.Root
 	store *subjects.Bodies
+	spans *spans
 }
 
 var _ dispatch.Hooks = (*hooks)(nil)
@@ -29,7 +30,9 @@ func (h *hooks) Pre(ctx context.Context, k dispatch.CallKey, q *subjects.HookReq
 	if err != nil {
 		return nil, err
 	}
+	ctx, span := h.spans.send(ctx, h.spans.requestPre, k, m)
 	answer, err := h.nc.RequestMsgWithContext(ctx, m)
+	sent(span, err)
 	if err != nil {
 		return nil, fmt.Errorf("durable: hook: %w", err)
 	}
@@ -53,7 +56,10 @@ func (h *hooks) Post(ctx context.Context, k dispatch.CallKey, event []byte, t di
 	if err != nil {
 		return err
 	}
-	return h.nc.PublishMsg(m)
+	_, span := h.spans.send(ctx, h.spans.publishPost, k, m)
+	err = h.nc.PublishMsg(m)
+	sent(span, err)
+	return err
 }
 
 func (h *hooks) message(ctx context.Context, k dispatch.CallKey, moment subjects.Moment, body []byte, t dispatch.Trace) (*nats.Msg, error) {

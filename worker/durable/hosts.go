@@ -13,6 +13,7 @@ import (
 
 	"toolsearch/dispatch"
 	"toolsearch/subjects"
+	"toolsearch/telemetry"
 )
 
 // Codes of a host's error that say more than that the tool failed.
@@ -37,6 +38,7 @@ type hosts struct {
 	nc    *nats.Conn
 	root  subjects.Root
 	store *subjects.Bodies
+	spans *spans
 }
 
 var _ dispatch.Sender = (*hosts)(nil)
@@ -57,8 +59,12 @@ func (h *hosts) Send(ctx context.Context, s dispatch.Sending) dispatch.Sent {
 	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
 		backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
 	for attempt := 1; ; attempt++ {
-		sent, again := h.attempt(ctx, m, s, attempt)
-		if !again || !waitToRetry(ctx, s.Stop, pause.NextBackOff()) {
+		sent, again := h.asked(ctx, m, s, attempt)
+		wait := pause.NextBackOff()
+		if again {
+			h.spans.retry(ctx, wait, attempt, sent)
+		}
+		if !again || !waitToRetry(ctx, s.Stop, wait) {
 			sent.Cut = run.Err() != nil && (again || sent.Outcome == subjects.OutcomeUnknown)
 			return sent
 		}
@@ -92,6 +98,17 @@ func (h *hosts) request(ctx context.Context, s dispatch.Sending) (*nats.Msg, err
 		return nil, err
 	}
 	return &nats.Msg{Subject: h.root.Host(s.Key.Tenant, s.Host, subjects.HostCall), Header: header, Data: data}, nil
+}
+
+// asked is attempt inside its span.
+func (h *hosts) asked(ctx context.Context, m *nats.Msg, s dispatch.Sending, attempt int) (out dispatch.Sent, again bool) {
+	ctx, span := h.spans.send(ctx, h.spans.requestHost, s.Key, m)
+	defer span.End()
+	out, again = h.attempt(ctx, m, s, attempt)
+	if out.Error != nil {
+		telemetry.Fail(span, string(out.Error.Code), true)
+	}
+	return out, again
 }
 
 // attempt asks once; again says that nothing ran and that asking again may help.

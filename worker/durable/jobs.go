@@ -36,6 +36,7 @@ type jobs struct {
 	ackWait     time.Duration
 	tenantSlots int
 	log         *slog.Logger
+	spans       *spans
 
 	mu      sync.Mutex
 	tenants map[string]*tenantJobs
@@ -54,8 +55,8 @@ type tenantJobs struct {
 
 var _ dispatch.Jobs = (*jobs)(nil)
 
-func newJobs(s *stream, l storage.Layout, o Options) *jobs {
-	return &jobs{stream: s, layout: l, api: apiPrefix(s.js), ackWait: o.AckWait, tenantSlots: o.TenantSlots, log: o.Logger,
+func newJobs(s *stream, l storage.Layout, o Options, sp *spans) *jobs {
+	return &jobs{stream: s, layout: l, api: apiPrefix(s.js), ackWait: o.AckWait, tenantSlots: o.TenantSlots, log: o.Logger, spans: sp,
 		tenants: map[string]*tenantJobs{}, woken: make(chan struct{}, 1)}
 }
 
@@ -67,7 +68,9 @@ func (j *jobs) Publish(ctx context.Context, k dispatch.CallKey, id string, job [
 		return known(err)
 	}
 	m := &nats.Msg{Subject: j.layout.Root.Job(k.Tenant, k.Session), Header: traceHeader(t), Data: job}
+	ctx, span := j.spans.send(ctx, j.spans.publishJob, k, m)
 	_, err := j.js.PublishMsg(ctx, m, jetstream.WithMsgID(id), jetstream.WithExpectStream(j.name))
+	sent(span, err)
 	var api *jetstream.APIError
 	if errors.As(err, &api) && api.ErrorCode == errMaximumMessages {
 		return fmt.Errorf("%w: %w", dispatch.ErrQueueFull, err)

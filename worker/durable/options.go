@@ -8,6 +8,7 @@ import (
 
 	"toolsearch/dispatch"
 	"toolsearch/subjects"
+	"toolsearch/telemetry"
 	"toolsearch/worker/storage"
 )
 
@@ -35,6 +36,8 @@ type Options struct {
 	Sweep time.Duration
 	// Now is the clock of deadlines and times in events. nil: time.Now.
 	Now func() time.Time
+	// Telemetry gets spans and metrics. nil: nothing is recorded, and trace context is passed on as it came.
+	Telemetry *telemetry.Recorder
 	// Logger gets what an operator should know. nil: nothing is logged.
 	Logger *slog.Logger
 
@@ -72,6 +75,7 @@ func (o Options) withDefaults() Options {
 	if o.Sweep == 0 {
 		o.Sweep = time.Second
 	}
+	o.Telemetry = telemetry.OrNone(o.Telemetry)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
