@@ -458,7 +458,7 @@ func TestAMissingConnectionIsToldBySurface(t *testing.T) {
 		},
 		"anything": func(e *subjects.EntryError) bool { return e.ConnectURL != "" },
 		subjects.SurfaceCard: func(e *subjects.EntryError) bool {
-			return e.ConnectURL == "" && e.ConnectCardAvailable && e.Hint == hintCard
+			return e.ConnectURL == "" && e.ConnectCardAvailable && e.Hint == hintCard("chat")
 		},
 		subjects.SurfaceSide: func(e *subjects.EntryError) bool {
 			return e.ConnectURL == "" && !e.ConnectCardAvailable && e.Hint == hintSide
@@ -474,12 +474,9 @@ func TestAMissingConnectionIsToldBySurface(t *testing.T) {
 		if surface != subjects.SurfaceLink {
 			continue
 		}
-		resp, err := http.Get(r.Result.Error.ConnectURL)
-		if err != nil {
+		if err := gatewaytest.Consent(t.Context(), r.Result.Error.ConnectURL, true); err != nil {
 			t.Fatal(err)
 		}
-		resp.Body.Close()
-		http.DefaultClient.CloseIdleConnections()
 		e.Key = keyOf(1)
 		if r := s.gateway.Execute(t.Context(), e); r.Outcome != subjects.OutcomeOK {
 			t.Errorf("after the link was opened: got %+v", r.Result.Error)

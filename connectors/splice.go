@@ -15,8 +15,22 @@ const (
 	messageRemoteError = "The gateway reported an error."
 	messageInterrupted = "Stopped before this call was made; nothing was sent."
 	hintSide           = "Only the main agent can connect this account. Report back that it must be connected."
-	hintCard           = "There is no link to show. Call manage_connections to open a card with which the user can connect."
 )
+
+// hintCard and hintConnect lead from a missing connection to the call that makes it.
+func hintCard(connector string) string {
+	return "There is no link to show. Call manage_connections with " + connectCall(connector) +
+		" to open a card with which the user can connect, then call again."
+}
+
+func hintConnect(connector string) string {
+	return "Call manage_connections with " + connectCall(connector) + " for a link that the user can open, then call again."
+}
+
+func connectCall(connector string) string {
+	m := Manage{Action: ActionConnect, Targets: []ManageTarget{{Name: lower(connector)}}}
+	return m.call()
+}
 
 // Call is one entry of a tool_call as it came. Reading it from JSON never fails on valid JSON: what is no object, no
 // string or no object of arguments counts as absent, so that one odd entry does not cost its siblings.
@@ -135,11 +149,13 @@ func entryError(e *RowError, connector string, surface subjects.Surface) *subjec
 	// A card and a side agent get no URL: the one has a better way to connect, the other nobody to show it to.
 	switch surface {
 	case subjects.SurfaceCard:
-		out.ConnectCardAvailable, out.Hint = true, hintCard
+		out.ConnectCardAvailable, out.Hint = true, hintCard(out.Connector)
 	case subjects.SurfaceSide:
 		out.Hint = hintSide
 	default:
-		out.ConnectURL = e.ConnectURL
+		if out.ConnectURL = e.ConnectURL; out.ConnectURL == "" && out.Hint == "" {
+			out.Hint = hintConnect(out.Connector)
+		}
 	}
 	return out
 }

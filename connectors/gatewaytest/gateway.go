@@ -216,7 +216,8 @@ func (g *Gateway) Handler() http.Handler {
 	} {
 		mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) { g.serve(w, req, r.route, r.answer) })
 	}
-	mux.HandleFunc("GET /connect/{id}", g.openLink)
+	mux.HandleFunc("GET /connect/{id}", g.consentPage)
+	mux.HandleFunc("POST /connect/{id}", g.decide)
 	if g.options.Admin {
 		g.admin(mux)
 	}

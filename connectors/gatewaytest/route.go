@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 )
@@ -217,7 +215,7 @@ func (g *Gateway) row(ctx context.Context, in *incoming, c wireCall) wireRow {
 		return wireRow{Error: &wireError{Code: "TOOL_NOT_ALLOWED", Connector: app.Connector,
 			Message: app.Connector + " is switched off by an administrator"}}
 	case !g.links.linked(in.tenant, app):
-		id := g.links.id(in.tenant, app)
+		id := g.links.pending(in.tenant, app, "").id
 		return wireRow{Error: &wireError{Code: "CONNECTION_REQUIRED", Connector: app.Connector,
 			Message: app.Connector + " is not connected", ConnectURL: g.url + "/connect/" + id, ConnectionID: id,
 			Hint: "Open the link, then call again."}}
@@ -266,101 +264,6 @@ func (t *Tool) lacking(arguments json.RawMessage) []string {
 	return slices.DeleteFunc(s.Required, func(name string) bool { _, ok := has[name]; return ok })
 }
 
-// links are the linked accounts, and the links that wait to be opened.
-type links struct {
-	mu  sync.Mutex
-	ids map[string]*link // by connection id
-}
-
-type link struct {
-	tenant, connector, id string
-	linked                bool
-	since                 time.Time
-}
-
-func (l *links) of(tenant, connector string) *link {
-	for _, k := range l.ids {
-		if k.tenant == tenant && k.connector == connector {
-			return k
-		}
-	}
-	return nil
-}
-
-func (l *links) make(tenant, connector string, linked bool) *link {
-	if l.ids == nil {
-		l.ids = make(map[string]*link)
-	}
-	k := &link{tenant: tenant, connector: connector, id: "ca_" + randomID(), linked: linked, since: time.Now()}
-	l.ids[k.id] = k
-	return k
-}
-
-func (l *links) linked(tenant string, app *App) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if k := l.of(tenant, app.Connector); k != nil {
-		return k.linked
-	}
-	return !app.Unlinked
-}
-
-// id is the connection's id; there is one from the first time that it is asked for.
-func (l *links) id(tenant string, app *App) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	k := l.of(tenant, app.Connector)
-	if k == nil {
-		k = l.make(tenant, app.Connector, !app.Unlinked)
-	}
-	return k.id
-}
-
-func (l *links) set(tenant, connector string, linked bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if k := l.of(tenant, connector); k != nil {
-		k.linked = linked
-		return
-	}
-	l.make(tenant, connector, linked)
-}
-
-// open links the account of a connection.
-func (l *links) open(id string) (link, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	k, ok := l.ids[id]
-	if !ok {
-		return link{}, false
-	}
-	k.linked = true
-	return *k, true
-}
-
-func (l *links) get(tenant, id string) (link, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if k, ok := l.ids[id]; ok && k.tenant == tenant {
-		return *k, true
-	}
-	return link{}, false
-}
-
-// Link links or unlinks a tenant's account of an app.
-func (g *Gateway) Link(tenant, connector string, linked bool) { g.links.set(tenant, connector, linked) }
-
-func (g *Gateway) openLink(w http.ResponseWriter, r *http.Request) {
-	k, ok := g.links.open(r.PathValue("id"))
-	if !ok {
-		http.Error(w, "There is no such link.", http.StatusNotFound)
-		return
-	}
-	g.log.Info("account linked", slog.String("tenant", k.tenant), slog.String("connector", k.connector))
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprintf(w, "%s is connected now. You can close this page.\n", k.connector)
-}
-
 func (g *Gateway) app(connector string) *App {
 	for i := range g.apps {
 		if strings.EqualFold(g.apps[i].Connector, connector) {
@@ -368,38 +271,6 @@ func (g *Gateway) app(connector string) *App {
 		}
 	}
 	return nil
-}
-
-func (g *Gateway) connect(in *incoming) reply {
-	var q struct {
-		Connectors []string `json:"connectors"`
-		Reinitiate bool     `json:"reinitiate"`
-	}
-	if json.Unmarshal(in.body, &q) != nil {
-		return badBody()
-	}
-	results, counts := []map[string]any{}, map[string]int{"total": len(q.Connectors), "active": 0, "initiated": 0, "failed": 0}
-	for _, name := range q.Connectors {
-		r := g.start(in.tenant, name, q.Reinitiate)
-		counts[r["status"].(string)]++
-		results = append(results, r)
-	}
-	return answer(map[string]any{"results": results, "summary": counts})
-}
-
-func (g *Gateway) start(tenant, connector string, again bool) map[string]any {
-	app := g.app(connector)
-	switch {
-	case app == nil:
-		return map[string]any{"connector": connector, "status": "failed", "statusReason": "there is no such app"}
-	case app.Disabled:
-		return map[string]any{"connector": app.Connector, "status": "failed", "statusReason": "switched off by an administrator"}
-	case g.links.linked(tenant, app) && !again:
-		return map[string]any{"connector": app.Connector, "status": "active", "connectionId": g.links.id(tenant, app)}
-	}
-	id := g.links.id(tenant, app)
-	return map[string]any{"connector": app.Connector, "status": "initiated", "connectionId": id,
-		"connectUrl": g.url + "/connect/" + id, "instruction": "Open the link to connect.", "reinitiated": again}
 }
 
 func (g *Gateway) list(in *incoming) reply {
@@ -415,8 +286,11 @@ func (g *Gateway) list(in *incoming) reply {
 		app := &g.apps[i]
 		item := map[string]any{"connector": app.Connector, "enabled": !app.Disabled,
 			"connected": g.links.linked(in.tenant, app), "disabledTools": []string{}}
-		if item["connected"] == true {
-			item["connectionStatus"] = "active"
+		if status, reason := g.links.stands(in.tenant, app); status != "" {
+			item["connectionStatus"] = status
+			if reason != "" {
+				item["statusReason"] = reason
+			}
 		}
 		items = append(items, item)
 	}
@@ -425,19 +299,6 @@ func (g *Gateway) list(in *incoming) reply {
 		out["nextCursor"] = strconv.Itoa(to)
 	}
 	return answer(out)
-}
-
-func (g *Gateway) account(in *incoming) reply {
-	k, ok := g.links.get(in.tenant, in.PathValue("id"))
-	if !ok {
-		return reply{status: http.StatusNotFound, body: []byte(`{"error":"connection_not_found"}`)}
-	}
-	status, at := "pending", k.since.UTC().Format(time.RFC3339)
-	if k.linked {
-		status = "active"
-	}
-	return answer(map[string]any{"connectionId": k.id, "connector": k.connector, "status": status,
-		"label": k.connector + " of " + k.tenant, "active": k.linked, "createdAt": at, "updatedAt": at})
 }
 
 // admin serves what a test in another process needs: what happened, and the script.
