@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -101,6 +102,31 @@ func TestDrainAnswersEveryone(t *testing.T) {
 	// The next one finds nobody, at once.
 	if _, err := b.nc.Request(subjects.DefaultRoot.Request("t", "s", subjects.VerbSearch), nil, wait); !errors.Is(err, nats.ErrNoResponders) {
 		t.Fatalf("after the drain: %v", err)
+	}
+}
+
+// Requests that the server has sent and the client library still holds when the endpoints stop are answered like any
+// other: the drain waits until they are with the pool before it lets in no more.
+func TestDrainTakesWhatLiesInTheLibrary(t *testing.T) {
+	t.Parallel()
+	const n = 500
+	b := setup(t, Options{QueueDepth: 2 * n, TenantShare: 1}, handling(subjects.VerbSearch, func(context.Context, *request) ([]byte, error) {
+		return []byte(`{}`), nil
+	}))
+	b.w.queries.mu.Lock() // the subscription stands still at its first request
+	a := b.flood(n, `{}`)
+	drained := make(chan error, 1)
+	go func() { drained <- b.w.Drain(context.Background()) }()
+	await(t, b.log.seen("the worker is draining"), "the drain to begin")
+	for !b.w.service.Stopped() {
+		runtime.Gosched()
+	}
+	b.w.queries.mu.Unlock()
+	if codes := a.all(t); codes[""] != n {
+		t.Fatalf("answers by code: %v, want %d good ones", codes, n)
+	}
+	if err := await(t, drained, "the drain"); err != nil {
+		t.Fatal(err)
 	}
 }
 
