@@ -96,7 +96,7 @@ func nearest(name string, names []string) []string {
 		if strings.Contains(n, name) || strings.Contains(name, n) {
 			d = min(d, 1)
 		}
-		if d <= 2 {
+		if d <= max(1, min(len(name), len(n))/3) {
 			found = append(found, candidate{n, d})
 		}
 	}

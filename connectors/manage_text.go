@@ -190,3 +190,26 @@ const (
 	noteFailed    = `What failed says why. Check the names with {"action": "status"} before you try again.`
 	noteSkipped   = "The user skipped what is not connected. Go on without it and do not ask again."
 )
+
+// NoLocalHost refuses an action on local servers where no host owns any.
+func NoLocalHost() error { return refuse(textNoHost) }
+
+// NoAccounts refuses a rename where there is no account service.
+func NoAccounts() error { return refuse(textNoAccounts) }
+
+// NoSuchAccount refuses the rename of an account that there is not, and names those that there are.
+func NoSuchAccount(t *ManageTarget, have []subjects.LinkedAccount) error {
+	var calls []string
+	for _, a := range have {
+		if a.Connector == t.Name && a.Alias != "" && len(calls) < maxSuggestions {
+			m := Manage{Action: ActionRename, Targets: []ManageTarget{{Name: a.Connector, Alias: a.Alias, To: t.To}}}
+			calls = append(calls, m.call())
+		}
+	}
+	text := fmt.Sprintf("There is no account %q of %s."+nothingDone, t.Alias, t.Name)
+	if len(calls) == 0 {
+		m := Manage{Action: ActionConnect, Targets: []ManageTarget{{Name: t.Name, Alias: t.To}}}
+		return refuse(text + "To link one under the new name, call manage_connections with " + m.call() + ".")
+	}
+	return refuse(text + "Call manage_connections with " + strings.Join(calls, " or "))
+}
