@@ -55,6 +55,8 @@ type Providers struct {
 
 	shutdown []func(context.Context) error // in order
 	failed   *failures
+
+	exporting bool
 }
 
 // The variables that say of a signal where it is exported to.
@@ -118,10 +120,14 @@ func describe(ctx context.Context, c Config) (*resource.Resource, error) {
 	return res, err
 }
 
+// Exporting reports whether something is sent out, as opposed to waiting for a scrape.
+func (p *Providers) Exporting() bool { return p.exporting }
+
 func (p *Providers) startTraces(ctx context.Context, _ Config, res *resource.Resource) error {
 	if !wanted("TRACES") {
 		return nil
 	}
+	p.exporting = true
 	exporter, err := autoexport.NewSpanExporter(ctx)
 	if err != nil {
 		return fmt.Errorf("telemetry: traces: %w", err)
@@ -135,6 +141,7 @@ func (p *Providers) startTraces(ctx context.Context, _ Config, res *resource.Res
 func (p *Providers) startMetrics(ctx context.Context, c Config, res *resource.Resource) error {
 	options := []sdkmetric.Option{sdkmetric.WithResource(res)}
 	if wanted("METRICS") {
+		p.exporting = true
 		reader, err := autoexport.NewMetricReader(ctx)
 		if err != nil {
 			return fmt.Errorf("telemetry: metrics: %w", err)
@@ -173,6 +180,7 @@ func (p *Providers) startLogs(ctx context.Context, _ Config, res *resource.Resou
 	if !wanted("LOGS") {
 		return nil
 	}
+	p.exporting = true
 	exporter, err := autoexport.NewLogExporter(ctx)
 	if err != nil {
 		return fmt.Errorf("telemetry: logs: %w", err)

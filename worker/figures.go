@@ -6,6 +6,14 @@ import (
 	"toolsearch/telemetry"
 )
 
+// Broken says what only a restart would mend, in words for an operator; nothing while all is well or may become so.
+func (w *Worker) Broken() []string {
+	if w.is() < stateDraining && w.nc.IsClosed() {
+		return []string{"the connection to NATS is closed for good"}
+	}
+	return nil
+}
+
 // figures is what the worker shows to whoever reads its metrics. It asks no server.
 func (w *Worker) figures(context.Context) telemetry.Figures {
 	f := telemetry.Figures{Ready: w.Health().Ready}

@@ -38,7 +38,7 @@ tenant, skip, times, probability, and how it goes: after_effect, status, body, r
 			if token != "" {
 				o.Tokens = map[string]string{token: "default"}
 			}
-			o.Logger = a.logger(config.Log{Level: s.Log.Level, JSON: s.Log.JSON})
+			o.Logger = a.logger(config.Log{Level: s.Log.Level, JSON: s.Log.JSON}, nil)
 			var script []gatewaytest.Fault
 			for _, text := range faults {
 				f, err := gatewaytest.ParseFault(text)

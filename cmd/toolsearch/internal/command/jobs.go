@@ -55,7 +55,7 @@ func (a *app) operating(cmd *cobra.Command, c *client, do func(*durable.Calls) e
 	}
 	calls, err := durable.New(js, nc, durable.Options{
 		Layout: storage.Layout{Root: subjects.Root(s.Root), Replicas: s.Store.Replicas},
-		Slots:  -1, Logger: a.logger(config.Log{Level: "warn"}),
+		Slots:  -1, Logger: a.logger(config.Log{Level: "warn"}, nil),
 	})
 	if err != nil {
 		return err

@@ -8,9 +8,11 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel/log"
 
 	"toolsearch/cmd/toolsearch/internal/config"
 	"toolsearch/cmd/toolsearch/internal/screen"
+	"toolsearch/telemetry"
 )
 
 // Surroundings is what a run has around it.
@@ -90,7 +92,7 @@ loads and calls the rest on demand. Workers answer over NATS.
 		}
 	}
 	add("try", a.demo(), a.bench())
-	add("serve", a.worker(), a.gateway(), a.jobs(), a.init(), a.token())
+	add("serve", a.worker(), a.health(), a.gateway(), a.jobs(), a.init(), a.token())
 	add("ask", a.assemble(), a.search(), a.describe(), a.call(), a.stop(), a.watch())
 	root.AddCommand(a.version())
 	return root
@@ -110,15 +112,11 @@ func (a *app) load(cmd *cobra.Command) (config.Settings, error) {
 
 func (a *app) warn(text string) { a.err.Println(a.err.Warn("warning:"), text) }
 
-// logger writes the log to standard error.
-func (a *app) logger(l config.Log) *slog.Logger {
+// logger writes the log to standard error, and to whoever else takes it.
+func (a *app) logger(l config.Log, exported log.LoggerProvider) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(l.Level)); err != nil {
 		level = slog.LevelInfo // the settings hold only levels that are known
 	}
-	o := &slog.HandlerOptions{Level: level}
-	if l.JSON {
-		return slog.New(slog.NewJSONHandler(a.Err, o))
-	}
-	return slog.New(slog.NewTextHandler(a.Err, o))
+	return telemetry.NewLogger(telemetry.LogOptions{Writer: a.Err, JSON: l.JSON, Level: level, Provider: exported})
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,6 +21,9 @@ JetStream, on the loopback address. Start as many as you like on one bus: any of
 
 Settings come from a file (--config), the environment and flags, each over the one before. --print-config prints the
 result as a file and ends. A value that is not understood is told and replaced; it never stops a start.
+
+Traces, metrics and logs are exported as the standard OTEL_* variables say, and not at all without them. --admin serves
+/healthz, /readyz, /metrics, /buildinfo and, to callers on this machine, /debug/pprof/.
 
 SIGINT or SIGTERM ends it in order: it takes nothing new, finishes what it began or hands it back, and leaves. A
 second signal ends it at once.
@@ -61,9 +65,11 @@ func workerFlags(f *pflag.FlagSet) {
 	f.String("gateway", "", "address of the connector gateway")
 	f.String("log-level", "", "debug, info, warn or error")
 	f.Bool("log-json", false, "log lines as JSON")
+	f.String("admin", "", "address of health, metrics and profiles, such as 127.0.0.1:9464 (default off)")
+	f.Bool("capture", false, "record arguments, results and query texts on spans, capped and redacted")
 	for flag, path := range map[string]string{"name": "worker.name", "dir": "embedded.dir", "host": "embedded.host",
 		"port": "embedded.port", "replicas": "store.replicas", "gateway": "tools.connectors.origin",
-		"log-level": "log.level", "log-json": "log.json"} {
+		"log-level": "log.level", "log-json": "log.json", "admin": "admin.addr", "capture": "telemetry.capture"} {
 		config.Bind(f, flag, path)
 	}
 }
@@ -73,10 +79,18 @@ func (a *app) work(ctx context.Context, s config.Settings) error {
 	if _, err := natsOptions(s.NATS); err != nil {
 		return err // before anything is started
 	}
-	log := a.logger(s.Log)
-	n, err := node.Start(ctx, s, log)
+	w, err := a.watched(ctx, s)
 	if err != nil {
 		return err
+	}
+	defer w.end()
+	log := w.log
+	n, err := node.StartRecorded(ctx, s, log, w.recorder)
+	if err != nil {
+		return err
+	}
+	if err := w.serve(s.Admin.Addr, n.Worker()); err != nil {
+		return errors.Join(err, n.Drain(context.WithoutCancel(ctx)))
 	}
 	if url := n.URL(); url != "" {
 		log.Info("started a NATS server of its own", "url", url, "dir", s.Embedded.Dir)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"toolsearch/catalog"
 	"toolsearch/dispatch"
 	"toolsearch/subjects"
+	"toolsearch/telemetry"
 )
 
 // key is one setting: where it stands, what it is for, how it is read into [Settings] and written again.
@@ -111,6 +113,16 @@ var keys = []key{
 	choice("log.level", "debug, info, warn or error.", []string{"debug", "info", "warn", "error"},
 		func(s *Settings) *string { return &s.Log.Level }),
 	boolean("log.json", "Log lines as JSON.", func(s *Settings) *bool { return &s.Log.JSON }),
+
+	listen("admin.addr", "Health, metrics and profiles, host:port (127.0.0.1:9464 keeps them on this machine); empty: off.",
+		func(s *Settings) *string { return &s.Admin.Addr }),
+
+	boolean("telemetry.capture", "Record arguments, results and query texts on spans, capped and redacted: they are users' content.",
+		func(s *Settings) *bool { return &s.Telemetry.Capture }),
+	size("telemetry.capture_bytes", "Most that is recorded of one text.", 16,
+		func(s *Settings) *int64 { return &s.Telemetry.CaptureBytes }),
+	names("telemetry.capture_fields", "Names of further fields whose values are never recorded.",
+		func(s *Settings) *[]string { return &s.Telemetry.CaptureFields }),
 }
 
 // Default is the configuration without any source.
@@ -137,7 +149,8 @@ func Default() Settings {
 			Call:         30 * time.Minute,
 			Drain:        25 * time.Second,
 		},
-		Log: Log{Level: "info"},
+		Log:       Log{Level: "info"},
+		Telemetry: Telemetry{CaptureBytes: telemetry.DefaultCaptureBytes},
 	}
 }
 
@@ -211,6 +224,21 @@ func servers(path, doc string, at func(*Settings) *string) key {
 			}
 		}
 		return nil
+	})
+}
+
+// listen is an address to listen on, or nothing.
+func listen(path, doc string, at func(*Settings) *string) key {
+	return entry(path, doc, at, func(v any) (string, error) {
+		s, err := parseText(v)
+		if err != nil || s == "" {
+			return s, err
+		}
+		_, port, err := net.SplitHostPort(s)
+		if n, nerr := strconv.ParseUint(port, 10, 16); err != nil || nerr != nil || n > 65535 {
+			return s, errors.New("an address such as 127.0.0.1:9464 or :9464")
+		}
+		return s, nil
 	})
 }
 

@@ -24,6 +24,10 @@ type Settings struct {
 	Worker Worker
 	// Log is where and how much is logged.
 	Log Log
+	// Admin is the operator's port of a worker.
+	Admin Admin
+	// Telemetry says what traces may hold. Where they go is for the standard OTEL_* variables to say.
+	Telemetry Telemetry
 }
 
 // Connectors is the gateway behind connectors__ names.
@@ -101,6 +105,18 @@ type Worker struct {
 	Call         time.Duration // the same for calls
 	Drain        time.Duration // how long a shutdown waits for what has begun
 	CoreTools    []string      // replaces the built-in list of names that never defer by class; nil keeps it
+}
+
+// Admin is the server of health, metrics, build information and profiles.
+type Admin struct {
+	Addr string // host:port; empty: there is none
+}
+
+// Telemetry is what is recorded of contents.
+type Telemetry struct {
+	Capture       bool     // arguments, results and the text of queries, capped and with secrets taken out
+	CaptureBytes  int64    // most of one text
+	CaptureFields []string // names of further fields that are taken out
 }
 
 // Log is the log on standard error.

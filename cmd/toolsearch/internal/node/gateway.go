@@ -8,10 +8,11 @@ import (
 
 	"toolsearch/cmd/toolsearch/internal/config"
 	"toolsearch/connectors"
+	"toolsearch/telemetry"
 )
 
 // gateway makes the gateway of the settings, nil where none is named or connectors are off.
-func gateway(s config.Connectors, log *slog.Logger) (*connectors.Gateway, error) {
+func gateway(s config.Connectors, log *slog.Logger, rec *telemetry.Recorder) (*connectors.Gateway, error) {
 	if !s.Enabled || s.Origin == "" {
 		return nil, nil
 	}
@@ -20,14 +21,14 @@ func gateway(s config.Connectors, log *slog.Logger) (*connectors.Gateway, error)
 		return nil, fmt.Errorf("tools.connectors.origin: %w", err)
 	}
 	client, err := connectors.NewClient(connectors.ClientOptions{
-		Origin: origin, Tokens: tokens(s), Logger: log,
+		Origin: origin, Tokens: tokens(s), Telemetry: rec, Logger: log,
 		Timeouts: connectors.Timeouts{Search: s.SearchTimeout, Schemas: s.SchemasTimeout, Execute: s.ExecuteTimeout},
 	})
 	if err != nil {
 		return nil, err
 	}
 	return connectors.NewGateway(client, connectors.GatewayOptions{
-		SearchBound: s.SearchTimeout, DescribeBound: s.SchemasTimeout, Logger: log,
+		SearchBound: s.SearchTimeout, DescribeBound: s.SchemasTimeout, Telemetry: rec, Logger: log,
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"toolsearch/connectors"
 	"toolsearch/subjects"
 	"toolsearch/subjects/roles"
+	"toolsearch/telemetry"
 	"toolsearch/worker"
 	"toolsearch/worker/durable"
 	"toolsearch/worker/embedded"
@@ -27,13 +28,19 @@ type Node struct {
 	bus     *embedded.Server // nil: another's
 	gateway *connectors.Gateway
 	worker  *worker.Worker
+	rec     *telemetry.Recorder
 	drain   sync.Once
 	drained error
 }
 
 // Start starts what the settings say and returns before the worker is ready: it waits for its bus as long as it must.
 func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Node, error) {
-	n := &Node{}
+	return StartRecorded(ctx, s, log, nil)
+}
+
+// StartRecorded is Start with traces and metrics; a nil recorder gets none.
+func StartRecorded(ctx context.Context, s config.Settings, log *slog.Logger, rec *telemetry.Recorder) (*Node, error) {
+	n := &Node{rec: rec}
 	if err := n.start(ctx, s, log); err != nil {
 		n.end()
 		return nil, err
@@ -47,14 +54,14 @@ func (n *Node) start(ctx context.Context, s config.Settings, log *slog.Logger) (
 			return err
 		}
 	}
-	if n.gateway, err = gateway(s.Connectors, log); err != nil {
+	if n.gateway, err = gateway(s.Connectors, log, n.rec); err != nil {
 		return err
 	}
 	nc, err := n.connect(ctx, s, log)
 	if err != nil {
 		return err
 	}
-	if n.worker, err = worker.New(nc, options(s, n.gateway, log)); err != nil {
+	if n.worker, err = worker.New(nc, options(s, n.gateway, log, n.rec)); err != nil {
 		nc.Close()
 		return err
 	}
@@ -70,7 +77,8 @@ func StartBus(s config.Embedded, log *slog.Logger) (*embedded.Server, error) {
 func (n *Node) connect(ctx context.Context, s config.Settings, log *slog.Logger) (*nats.Conn, error) {
 	o := worker.ConnectOptions{
 		Name: s.Worker.Name, CredsFile: s.NATS.Creds, NKeySeedFile: s.NATS.NKey,
-		CAFile: s.NATS.TLS.CA, CertFile: s.NATS.TLS.Cert, KeyFile: s.NATS.TLS.Key, Logger: log,
+		CAFile: s.NATS.TLS.CA, CertFile: s.NATS.TLS.Cert, KeyFile: s.NATS.TLS.Key,
+		Telemetry: n.rec, Logger: log,
 		InboxPrefix: roles.WorkerInbox,
 	}
 	if n.bus != nil {
@@ -82,7 +90,7 @@ func (n *Node) connect(ctx context.Context, s config.Settings, log *slog.Logger)
 }
 
 // options words the settings as package worker has them.
-func options(s config.Settings, g *connectors.Gateway, log *slog.Logger) worker.Options {
+func options(s config.Settings, g *connectors.Gateway, log *slog.Logger, rec *telemetry.Recorder) worker.Options {
 	toolSearch := s.ToolSearch
 	o := worker.Options{
 		Layout: storage.Layout{Root: subjects.Root(s.Root), Replicas: s.Store.Replicas},
@@ -95,7 +103,8 @@ func options(s config.Settings, g *connectors.Gateway, log *slog.Logger) worker.
 		},
 		TenantShare: s.Worker.TenantShare, CacheBytes: s.Worker.Cache,
 		Limits:         catalog.Limits{MaxBytes: int(s.Worker.CatalogBytes), MaxTools: s.Worker.CatalogTools},
-		RequestTimeout: s.Worker.Request, CallTimeout: s.Worker.Call, DrainTimeout: s.Worker.Drain, Logger: log,
+		RequestTimeout: s.Worker.Request, CallTimeout: s.Worker.Call, DrainTimeout: s.Worker.Drain,
+		Telemetry: rec, Logger: log,
 	}
 	if s.Store.Memory {
 		o.Layout.Storage = jetstream.MemoryStorage

@@ -122,7 +122,7 @@ func TestTokens(t *testing.T) {
 func TestGatewayIsOptional(t *testing.T) {
 	t.Parallel()
 	for _, s := range []config.Connectors{{Enabled: true}, {Enabled: false, Origin: "http://127.0.0.1:1"}} {
-		if g, err := gateway(s, quiet); g != nil || err != nil {
+		if g, err := gateway(s, quiet, nil); g != nil || err != nil {
 			t.Errorf("%+v: %v, %v", s, g, err)
 		}
 	}
