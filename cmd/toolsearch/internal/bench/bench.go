@@ -168,7 +168,7 @@ func (r *run) measureCPU(ctx context.Context) error {
 			n++
 		}
 	}
-	r.result.SearchCPU += float64((cpuTime() - cpu).Nanoseconds()) / 1e3 / float64(n) / 2
+	r.result.SearchCPU += micros(cpuTime()-cpu) / float64(n) / 2
 	r.progress(time.Since(began), "search's CPU")
 	return nil
 }
@@ -231,10 +231,12 @@ func (r *run) rate(ctx context.Context) error {
 	const slices = 10 // of each kind
 	slice := time.Duration(ratePart * float64(r.Duration) / (2 * slices))
 	var counts [2]int
-	var spent [2]time.Duration
+	var spent, cpu [2]time.Duration
 	for i := range 2 * slices {
 		kind := i % 2
+		used := cpuTime()
 		n, took, err := r.slice(ctx, slice, kind == 1)
+		cpu[kind] += cpuTime() - used
 		if err != nil {
 			return err
 		}
@@ -244,6 +246,8 @@ func (r *run) rate(ctx context.Context) error {
 	}
 	r.result.Search.Rate = float64(counts[0]) / spent[0].Seconds()
 	r.result.Echo.Rate = float64(counts[1]) / spent[1].Seconds()
+	r.result.Search.CPU = micros(cpu[0]) / float64(max(1, counts[0]))
+	r.result.Echo.CPU = micros(cpu[1]) / float64(max(1, counts[1]))
 	return nil
 }
 
