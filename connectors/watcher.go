@@ -102,7 +102,7 @@ type Watch struct {
 //
 // A start is sent once. A read that is under way ends with the operation, whatever ended it.
 func (w *Watcher) Run(ctx context.Context, op *Operation, r Watch) (*Operation, error) {
-	s := &shift{w: w, watch: r, op: op, clock: w.Clock, found: make(chan finding), reads: true}
+	s := &shift{w: w, watch: r, op: op, clock: w.Clock, found: make(chan finding)}
 	if s.clock == nil {
 		s.clock = machineClock{}
 	}
@@ -254,27 +254,31 @@ func (s *shift) proceed(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.has(subjects.ConnectionPending, "") {
+	if s.has(subjects.ConnectionPending) {
 		if err := s.start(ctx); err != nil {
 			return err
 		}
 	}
-	if s.reads && !s.reading && s.has(subjects.ConnectionInitiated, "") && s.op.Card() {
+	switch {
+	case s.reading || !s.op.Card() || !s.has(subjects.ConnectionInitiated):
+	case s.reads:
 		s.reads, s.reading = false, true
 		op := s.op.Clone()
 		s.workers.Go(func() { s.read(op) })
+	case s.tick == nil: // the first link: its user needs a moment
+		s.arm(watchTick)
 	}
 	return nil
 }
 
-func (s *shift) has(state subjects.ConnectionState, kind string) bool {
-	return slices.ContainsFunc(s.op.Targets, func(t Target) bool { return t.State == state && (kind == "" || t.Kind == kind) })
+func (s *shift) has(state subjects.ConnectionState) bool {
+	return slices.ContainsFunc(s.op.Targets, func(t Target) bool { return t.State == state })
 }
 
 // resume looks at what an earlier watcher left: starts whose answer is lost fail, for a start is not repeated; a local
 // server is asked again under its key.
 func (s *shift) resume(ctx context.Context) error {
-	if !s.has(subjects.ConnectionStarting, "") {
+	if !s.has(subjects.ConnectionStarting) {
 		return nil
 	}
 	err := s.update(ctx, func(o *Operation) error {
