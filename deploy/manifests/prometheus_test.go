@@ -39,11 +39,13 @@ func TestRules(t *testing.T) {
 // rules are the parts of a rule file that are looked at here.
 type rules struct {
 	Groups []struct {
-		Name  string `json:"name"`
-		Rules []struct {
+		Name     string `json:"name"`
+		Interval string `json:"interval"`
+		Rules    []struct {
 			Alert       string            `json:"alert"`
 			Record      string            `json:"record"`
 			Expr        string            `json:"expr"`
+			For         string            `json:"for"`
 			Labels      map[string]string `json:"labels"`
 			Annotations map[string]string `json:"annotations"`
 		} `json:"rules"`
