@@ -10,20 +10,23 @@ type Crossing struct {
 	Stream  bool   // messages that flow by themselves; otherwise requests with one reply each
 }
 
-// Crossings lists what passes between the accounts, for one root. Each user's own permissions narrow it.
-func Crossings(root subjects.Root) []Crossing {
+// Crossings lists what passes between the accounts, for one root. Each user's own permissions narrow it. bodies also lets
+// the claim check's requests through, for users that have [Names.Bodies].
+func Crossings(root subjects.Root, bodies bool) []Crossing {
 	if root == "" {
 		root = subjects.DefaultRoot
 	}
 	family := func(f subjects.Family) string { return string(root) + "." + string(f) + ".>" }
-	return []Crossing{
+	out := []Crossing{
 		{Subject: family(subjects.FamilyRequest), From: Service, To: Clients},
 		{Subject: family(subjects.FamilyStop), From: Service, To: Clients},
 		{Subject: family(subjects.FamilyResult), From: Service, To: Clients, Stream: true},
 		{Subject: family(subjects.FamilyHook), From: Clients, To: Service},
-		// Large bodies, for users that may.
-		{Subject: "$O.>", From: Service, To: Clients},
-		{Subject: "$JS.API.STREAM.INFO.*", From: Service, To: Clients},
-		{Subject: "$JS.API.STREAM.MSG.GET.*", From: Service, To: Clients},
 	}
+	if bodies {
+		// The API whole or not at all: beside a part of it the server keeps the account's own, which answers first, that
+		// this account has no JetStream.
+		out = append(out, Crossing{Subject: "$O.>", From: Service, To: Clients}, Crossing{Subject: "$JS.API.>", From: Service, To: Clients})
+	}
+	return out
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
@@ -111,20 +113,28 @@ func (a *app) apply(ctx context.Context, nc *nats.Conn, l storage.Layout, c *cli
 	for _, s := range l.Streams() {
 		r.Streams = append(r.Streams, s.Name)
 	}
-	if r.diffs, err = storage.Drift(ctx, js, l); err != nil {
-		return notOperator(nc, err)
+	err = insist(ctx, nc, func(ctx context.Context) (err error) {
+		r.diffs, err = storage.Drift(ctx, js, l)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	for _, d := range r.diffs {
 		r.Drift = append(r.Drift, layoutDifference(d))
 	}
 	if !check {
-		if err := storage.Ensure(ctx, js, l); err != nil {
-			return notOperator(nc, err)
+		err := insist(ctx, nc, func(ctx context.Context) (err error) {
+			if err := storage.Ensure(ctx, js, l); err != nil {
+				return err
+			}
+			r.Bodies, err = ensureBodies(ctx, js, l, tenants)
+			return err
+		})
+		if err != nil {
+			return err
 		}
 		r.Applied = true
-		if r.Bodies, err = ensureBodies(ctx, js, l, tenants); err != nil {
-			return notOperator(nc, err)
-		}
 	}
 	if err := a.printLayout(c, &r); err != nil {
 		return err
@@ -135,12 +145,50 @@ func (a *app) apply(ctx context.Context, nc *nats.Conn, l storage.Layout, c *cli
 	return nil
 }
 
-// notOperator words a silence of the API whose reason is a permission.
-func notOperator(nc *nats.Conn, err error) error {
-	if errors.Is(nc.LastError(), nats.ErrPermissionViolation) {
-		return fmt.Errorf("the server does not let this user manage streams; use an operator's credentials: %w", err)
+// firstAttempt bounds the first attempt, and each further one takes twice as long: a question that a cluster without a
+// leader let fall is never answered.
+const firstAttempt = 2 * time.Second
+
+// insist repeats what may fail because a cluster has only just come up.
+func insist(ctx context.Context, nc *nats.Conn, attempt func(context.Context) error) error {
+	pause := backoff.WithContext(backoff.NewExponentialBackOff(backoff.WithInitialInterval(200*time.Millisecond),
+		backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0)), ctx)
+	var last error
+	bound := firstAttempt
+	err := backoff.Retry(func() error {
+		bounded, cancel := context.WithTimeout(ctx, bound)
+		bound *= 2
+		defer cancel()
+		err := attempt(bounded)
+		if err != nil && (last == nil || bounded.Err() == nil) {
+			last = err // the first, or one that says more than that the time was over
+		}
+		if err == nil || notYet(nc, err) {
+			return err
+		}
+		return backoff.Permanent(err)
+	}, pause)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(nc.LastError(), nats.ErrPermissionViolation):
+		return fmt.Errorf("the server does not let this user manage streams; use an operator's credentials: %w", last)
 	}
-	return err
+	return last
+}
+
+// notYet reports whether an error may pass by itself.
+func notYet(nc *nats.Conn, err error) bool {
+	var api *jetstream.APIError
+	switch {
+	case errors.Is(nc.LastError(), nats.ErrPermissionViolation), nc.IsClosed():
+		return false
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return false
+	case errors.As(err, &api):
+		return api.Code == 503 // no leader yet, or too few servers for the copies
+	}
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders)
 }
 
 func ensureBodies(ctx context.Context, js jetstream.JetStream, l storage.Layout, tenants []string) ([]string, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -73,7 +74,7 @@ func install(t testing.TB, fleet bool) *installation {
 		i.write(t, filepath.Base(f), readFile(t, f))
 	}
 	if fleet {
-		if _, err := credential.Setup(filepath.Join(i.dir, "fleet"), credential.SetupOptions{}); err != nil {
+		if _, err := credential.Setup(filepath.Join(i.dir, "fleet"), credential.SetupOptions{Bodies: true}); err != nil {
 			t.Fatal(err)
 		}
 		i.choose(t)
@@ -141,18 +142,20 @@ func start(t testing.TB, o *server.Options) *server.Server {
 // bus is a running server of an installation.
 type bus struct {
 	*installation
-	t testing.TB
-	s *server.Server
+	t     testing.TB
+	s     *server.Server
+	store string
 }
 
 func newBus(t testing.TB, fleet bool) *bus {
 	t.Helper()
 	i := install(t, fleet)
-	s := start(t, i.options(t, "single.conf"))
+	o := i.options(t, "single.conf")
+	s := start(t, o)
 	if !s.ReadyForConnections(20 * time.Second) {
 		t.Fatal("the server is not ready")
 	}
-	return &bus{installation: i, t: t, s: s}
+	return &bus{installation: i, t: t, s: s, store: o.StoreDir}
 }
 
 // modes runs a test in both ways to log in.
@@ -317,5 +320,15 @@ func await[T any](t testing.TB, c <-chan T, what string) T {
 	case <-time.After(60 * time.Second):
 		t.Fatal("waited in vain for " + what)
 		panic(fmt.Sprint("not reached"))
+	}
+}
+
+// reload has the server read its files again, at the ports that it has.
+func (b *bus) reload() {
+	b.t.Helper()
+	o := b.options(b.t, "single.conf")
+	o.Port, o.StoreDir = b.s.Addr().(*net.TCPAddr).Port, b.store
+	if err := b.s.ReloadOptions(o); err != nil {
+		b.t.Fatal(err)
 	}
 }

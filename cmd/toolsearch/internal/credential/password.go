@@ -40,13 +40,13 @@ func writeAccount(w *bytes.Buffer, account string, n roles.Names) error {
 		w.WriteString("    jetstream: enabled\n")
 	}
 	w.WriteString("    exports: [\n")
-	for _, c := range roles.Crossings(n.Root) {
+	for _, c := range roles.Crossings(n.Root, n.Bodies) {
 		if c.From == account {
 			fmt.Fprintf(w, "      {%s: %s, accounts: [%s]}\n", crossingKind(c), strconv.Quote(c.Subject), c.To)
 		}
 	}
 	w.WriteString("    ]\n    imports: [\n")
-	for _, c := range roles.Crossings(n.Root) {
+	for _, c := range roles.Crossings(n.Root, n.Bodies) {
 		if c.To == account {
 			fmt.Fprintf(w, "      {%s: {account: %s, subject: %s}}\n", crossingKind(c), c.From, strconv.Quote(c.Subject))
 		}

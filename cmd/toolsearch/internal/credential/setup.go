@@ -25,6 +25,8 @@ const system = "SYS"
 type SetupOptions struct {
 	// Root is the root of every subject; empty: [subjects.DefaultRoot].
 	Root subjects.Root
+	// Bodies also makes keys for users that may use their tenant's bucket of large bodies, and lets them reach it.
+	Bodies bool
 	// Rotate lists roles whose signing keys are replaced: what the old ones signed is refused as soon as the servers
 	// have read the new resolver.conf.
 	Rotate []roles.Role
@@ -119,7 +121,7 @@ func (s *setup) account(account string, ids map[string]string) (*jwt.AccountClai
 		c.Limits.JetStreamLimits = jwt.JetStreamLimits{MemoryStorage: jwt.NoLimit, DiskStorage: jwt.NoLimit,
 			Streams: jwt.NoLimit, Consumer: jwt.NoLimit, MaxAckPending: jwt.NoLimit}
 	}
-	for _, x := range roles.Crossings(s.o.Root) {
+	for _, x := range roles.Crossings(s.o.Root, s.o.Bodies) {
 		kind := jwt.Service
 		if x.Stream {
 			kind = jwt.Stream
@@ -136,8 +138,8 @@ func (s *setup) account(account string, ids map[string]string) (*jwt.AccountClai
 			continue
 		}
 		for _, bodies := range []bool{false, true} {
-			if bodies && len(r.Needs()) == 0 {
-				continue // may use every bucket anyway
+			if bodies && (!s.o.Bodies || len(r.Needs()) == 0) {
+				continue // not wanted, or may use every bucket anyway
 			}
 			scope, err := s.scope(r, bodies, ids[account])
 			if err != nil {
