@@ -110,7 +110,7 @@ func (w *Worker) offTheBus(ctx context.Context, svc micro.Service) error {
 func (w *Worker) finish(ctx context.Context) error {
 	queries, calls := w.queries.close(), w.calls.close()
 	handed := make(chan error, 1)
-	go func() { handed <- w.drainDurable(ctx) }()
+	go func() { handed <- errors.Join(w.linking.Drain(ctx), w.drainDurable(ctx)) }()
 	waitFor(ctx, queries)
 	err := <-handed // it heeds ctx
 	if running, waiting := w.queries.load(); running+waiting > 0 {

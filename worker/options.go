@@ -9,6 +9,7 @@ import (
 
 	"toolsearch/catalog"
 	"toolsearch/connectors"
+	"toolsearch/connectors/portal"
 	"toolsearch/telemetry"
 	"toolsearch/worker/durable"
 	"toolsearch/worker/storage"
@@ -36,6 +37,16 @@ type Options struct {
 	// Connectors is the gateway behind connectors__ names, asked side by side with the local search where the scope
 	// grants connectors, and sent their calls. Nil: connectors are invisible. Close it after [Worker.Drain].
 	Connectors *connectors.Gateway
+	// Accounts is the account-management service, asked for a user's interface alone: the list of the accounts and the
+	// end of one. Nil: those are refused. Close it after [Worker.Drain].
+	Accounts *portal.Client
+	// OperationLease is how long an operation of manage_connections may go without a sign of life before another worker
+	// takes it over. 0: 15 s.
+	OperationLease time.Duration
+	// OperationClock is the time of those operations; nil is the machine's.
+	OperationClock connectors.Clock
+	// OperationObserver is told what becomes of them; may be nil.
+	OperationObserver *connectors.OperationObserver
 
 	// Concurrency is how many requests run at once, calls apart. 0: 64. Most of them compute; some wait for storage or
 	// the gateway.
@@ -137,6 +148,7 @@ func (o Options) validate() error {
 		{"CallTimeout", int64(o.CallTimeout)},
 		{"DrainTimeout", int64(o.DrainTimeout)},
 		{"Recheck", int64(o.Recheck)},
+		{"OperationLease", int64(o.OperationLease)},
 	} {
 		if f.value < 0 {
 			return fmt.Errorf("worker: Options.%s must not be negative", f.name)

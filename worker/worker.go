@@ -19,6 +19,7 @@ import (
 	"toolsearch/subjects"
 	"toolsearch/telemetry"
 	"toolsearch/worker/durable"
+	"toolsearch/worker/linking"
 	"toolsearch/worker/storage"
 )
 
@@ -34,6 +35,9 @@ type Worker struct {
 
 	durable *durable.Calls                // made by the goroutine that follows the connection, before the endpoints
 	seen    atomic.Pointer[durable.Calls] // the same, for whoever reads figures at any time
+
+	linking  *linking.Operations
+	linkOnce sync.Once // starts it
 
 	queries   *pool
 	calls     *pool
@@ -104,11 +108,19 @@ func New(nc *nats.Conn, o Options) (*Worker, error) {
 		{worker: w, verb: subjects.VerbSearch, handler: w.search, pool: w.queries, timeout: o.RequestTimeout},
 		{worker: w, verb: subjects.VerbDescribe, handler: w.describe, pool: w.queries, timeout: o.RequestTimeout},
 		{worker: w, verb: subjects.VerbCall, handler: w.call, pool: w.calls, timeout: o.CallTimeout},
+		{worker: w, verb: subjects.VerbConnections, handler: w.connections, pool: w.calls, timeout: o.CallTimeout},
+		{worker: w, verb: subjects.VerbAnswer, handler: w.answerCard, pool: w.queries, timeout: o.RequestTimeout},
+		{worker: w, verb: subjects.VerbOperation, handler: w.operation, pool: w.queries, timeout: o.RequestTimeout},
+		{worker: w, verb: subjects.VerbAccounts, handler: w.accounts, pool: w.queries, timeout: o.RequestTimeout},
+		{worker: w, verb: subjects.VerbDisconnect, handler: w.disconnect, pool: w.queries, timeout: o.RequestTimeout},
 	}
 	for _, ep := range w.endpoints {
 		ep.process = telemetry.ProcessOf(o.Layout.Root.Template(ep.verb.Family(), string(ep.verb)))
 	}
 	if _, err := w.newDurable(); err != nil { // to tell of bad options now
+		return nil, err
+	}
+	if w.linking, err = w.newLinking(); err != nil {
 		return nil, err
 	}
 	return w, nil
@@ -241,6 +253,9 @@ func (w *Worker) bringUp(ctx context.Context) error {
 		return nil
 	}
 	if err := w.startDurable(ctx); err != nil {
+		return err
+	}
+	if err := w.startLinking(ctx); err != nil {
 		return err
 	}
 	svc, err := w.serve()
