@@ -198,7 +198,51 @@ func newMetrics(meter metric.Meter) (*Metrics, error) {
 	oldest, err := meter.Float64ObservableGauge("toolsearch.queue.oldest.age", metric.WithUnit("s"),
 		metric.WithDescription("Age of the oldest job in the queue, 0 if it is empty: a job that is stuck. The same on every worker."))
 	out.observed.oldest = made(m, oldest, err)
-	return out, errors.Join(m.errs...)
+	err = errors.Join(m.errs...)
+	if err == nil {
+		out.begin()
+	}
+	return out, err
+}
+
+// begin counts nothing under each set of attributes that is known beforehand: a counter that appears with its first
+// event has no increase that an alert could see.
+func (m *Metrics) begin() {
+	ctx := context.Background()
+	add := func(c interface {
+		Add(context.Context, int64, ...metric.AddOption)
+	}, key attribute.Key, values ...string) {
+		for _, v := range values {
+			c.Add(ctx, 0, metric.WithAttributes(key.String(v)))
+		}
+	}
+	for _, c := range []metric.Int64Counter{m.tokensSaved, m.tokensShown, m.takeovers, m.abandoned, m.slowConsumers, m.disconnects, m.busErrors} {
+		c.Add(ctx, 0)
+	}
+	for _, hit := range hitOptions {
+		m.queries.Add(ctx, 0, hit)
+		m.described.Add(ctx, 0, hit)
+	}
+	for _, verb := range []string{"assemble", "search", "describe", "call"} {
+		set := m.requestSet(verb, "", "")
+		m.inFlight.Add(ctx, 0, set)
+		m.mistakes.Add(ctx, 0, set)
+		m.unanswered.Add(ctx, 0, set)
+	}
+	for _, redelivered := range []bool{false, true} {
+		m.deliveries.Add(ctx, 0, metric.WithAttributes(RedeliveredKey.Bool(redelivered)))
+	}
+	for outcome, code := range map[string]string{"ok": "", "interrupted": "INTERRUPTED", "unknown": "OUTCOME_UNKNOWN", "abandoned": "ABANDONED"} {
+		m.entries.Add(ctx, 0, metric.WithAttributes(m.entryAttributes(outcome, code, "")...))
+	}
+	add(m.calls, CallKindKey, CallCaller, CallHosted, CallBatch, CallAttached)
+	add(m.runs, VerdictKey, "done", "returned", "lost", "failed")
+	add(m.rateLimited, RouteKey, "search", "execute")
+	add(m.dropped, RouteKey, "search", "schemas")
+	add(m.breakers, StateKey, "open", "half_open")
+	add(m.transitions, StateKey, "closed", "open", "half_open")
+	add(m.exportErrors, SignalKey, "traces", "logs")
+	m.retries.Add(ctx, 0, metric.WithAttributes(RouteKey.String("execute"), errorType("429")))
 }
 
 // requestKey names a set of attributes that is used again and again.

@@ -37,14 +37,27 @@ var secretField = regexp.MustCompile(`(?i)pass(word|wd|phrase|code)?$|secret|tok
 // countField matches names that end like a secret's and count something.
 var countField = regexp.MustCompile(`(?i)(page|continuation|sync|cursor|max)[-_]?token$`)
 
-// secretText matches texts that are secrets by their form, wherever they stand: bearer and basic credentials, JSON web
-// tokens, keys of well-known services, nkey seeds, private keys, and passwords in addresses.
-var secretText = regexp.MustCompile(`(?i:\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}` +
-	`|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?` +
+// secretText matches texts that are secrets by their form, wherever they stand: JSON web tokens, keys of well-known
+// services, nkey seeds and private keys.
+var secretText = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?` +
 	`|\b(?:sk|pk|rk|ghp|gho|ghu|ghs|glpat|xox[abprs]|github_pat)[-_][A-Za-z0-9_-]{10,}` +
 	`|\bA(?:KIA|SIA)[A-Z0-9]{16}\b` +
 	`|\bS[UAOCNX][A-Z2-7]{56}\b` +
 	`|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`)
+
+// credential matches the credentials of an HTTP header, and prose that happens to look alike.
+var credential = regexp.MustCompile(`(?i)\b(bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})`)
+
+// redactCredential takes a match of credential out unless its second part is a word of prose.
+func redactCredential(match string) string {
+	word := match[strings.LastIndexAny(match, " \t\n\r")+1:]
+	lower := strings.Trim(word[1:], "abcdefghijklmnopqrstuvwxyz.-/") == ""
+	upper := strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ.-/") == ""
+	if lower || upper {
+		return match
+	}
+	return redacted
+}
 
 // secretURL matches the user part of an address.
 var secretURL = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s/@"']+@`)
@@ -54,7 +67,8 @@ func Redact(s string) string {
 	if !suspicious(s) {
 		return s
 	}
-	return secretURL.ReplaceAllString(secretText.ReplaceAllString(s, redacted), "${1}"+redacted+"@")
+	s = credential.ReplaceAllStringFunc(secretText.ReplaceAllString(s, redacted), redactCredential)
+	return secretURL.ReplaceAllString(s, "${1}"+redacted+"@")
 }
 
 // suspicious spares most texts the expressions: every form above is at least this long.
