@@ -51,31 +51,35 @@ func (j *journal) write(ctx context.Context) error {
 	}
 }
 
-// stands finds out what became of a write: nil and false if it stands, nil and true if the old revision does.
+// stands finds out what became of a write: nil and false if it stands, nil and true if the old revision does. A leader
+// that was just elected may answer from before what it has yet to apply; what is older than this runner knows is no answer.
 func (j *journal) stands(ctx context.Context, pause *pause) (again bool, err error) {
-	for {
+	for misses := 0; ; {
 		value, rev, err := j.records.Read(ctx, j.key)
 		switch {
-		case errors.Is(err, ErrNotFound):
-			if j.rev == 0 {
-				return true, nil
-			}
-			return false, fmt.Errorf("%w: its record is gone", ErrLost)
-		case err != nil:
-			if err := pause.wait(ctx, err); err != nil {
-				return false, err
-			}
-			continue
-		case rev == j.rev:
+		case errors.Is(err, ErrNotFound) && j.rev == 0:
 			return true, nil
-		}
-		if cur, err := DecodeRecord(value); err == nil && cur.Runner == j.rec.Runner && cur.Write == j.rec.Write && cur.Nonce == j.rec.Nonce {
+		case errors.Is(err, ErrNotFound), err == nil && rev < j.rev:
+			if misses++; misses > certainMisses {
+				return false, fmt.Errorf("%w: its record is gone", ErrLost)
+			}
+		case err == nil && rev == j.rev:
+			return true, nil
+		case err == nil:
+			if cur, err := DecodeRecord(value); err != nil || cur.Runner != j.rec.Runner || cur.Write != j.rec.Write || cur.Nonce != j.rec.Nonce {
+				return false, ErrLost
+			}
 			j.rev = rev
 			return false, nil
 		}
-		return false, ErrLost
+		if err := pause.wait(ctx, err); err != nil {
+			return false, err
+		}
 	}
 }
+
+// certainMisses is how often a record that must exist may be missing, or older than known, before that is believed.
+const certainMisses = 5
 
 // pause spaces out the attempts of something that must succeed sooner or later.
 type pause struct{ b *backoff.ExponentialBackOff }
@@ -95,6 +99,9 @@ func (p *pause) wait(ctx context.Context, cause error) error {
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
+		if cause == nil {
+			return context.Cause(ctx)
+		}
 		return fmt.Errorf("%w (last failure: %w)", context.Cause(ctx), cause)
 	case <-t.C:
 		return nil

@@ -316,15 +316,19 @@ func (r *run) read(ctx context.Context) error {
 	return nil
 }
 
+// readRecord reads the record of a job. It was written before the job, so one that is missing, or older than the job
+// knows, is first taken for a leader that has not caught up.
 func (r *run) readRecord(ctx context.Context) ([]byte, uint64, error) {
 	pause := newPause()
-	for {
+	for misses := 0; ; {
 		value, rev, err := r.Records.Read(ctx, r.key)
-		if err == nil {
+		if err == nil && rev >= r.job.Created {
 			return value, rev, nil
 		}
-		if errors.Is(err, ErrNotFound) {
-			return nil, 0, &errUnreadable{err: err}
+		if err == nil || errors.Is(err, ErrNotFound) {
+			if misses++; misses > certainMisses {
+				return value, rev, &errUnreadable{value: value, rev: rev, err: ErrNotFound}
+			}
 		}
 		if err := pause.wait(ctx, err); err != nil {
 			return nil, 0, err

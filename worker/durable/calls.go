@@ -85,10 +85,12 @@ func New(js jetstream.JetStream, nc *nats.Conn, o Options) (*Calls, error) {
 	if o.feed != nil {
 		c.watch.feed = o.feed(c.watch.feed)
 	}
-	// A record that was handed back, or whose call is over, leaves room for its tenant.
 	c.watch.onRecord = func(k dispatch.CallKey, p dispatch.Phase) {
-		if p != dispatch.PhaseOpen {
-			c.jobs.wake(k.Tenant)
+		switch p {
+		case dispatch.PhaseReturned:
+			c.jobs.announced(k.Tenant) // its job is handed back next
+		case dispatch.PhasePublished:
+			c.jobs.freed(k.Tenant)
 		}
 	}
 	c.runner = &dispatch.Runner{Records: c.records, Watch: c.watch, Bodies: c.bodies,
@@ -194,7 +196,7 @@ func (c *Calls) take(ctx context.Context) {
 			defer func() { <-places }()
 			if m := c.jobs.ask(asking, tenant); m != nil {
 				c.run(ctx, m)
-				c.jobs.wake(tenant) // there is room for another
+				c.jobs.freed(tenant)
 			}
 		})
 	}
@@ -271,7 +273,20 @@ func (c *Calls) Do(ctx context.Context, call dispatch.Call) (*dispatch.Reply, er
 	if err != nil {
 		return nil, err
 	}
-	return c.await(ctx, call.Key, published, t.Attached)
+	for {
+		r, err := c.await(ctx, call.Key, published, t.Attached)
+		if !errors.Is(err, dispatch.ErrNotFound) {
+			return r, err
+		}
+		// It is there: a leader that was just elected has yet to catch up.
+		select {
+		case <-published:
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		t.Attached = true
+	}
 }
 
 // Wait waits for the answer of an accepted call, from whichever worker. [dispatch.ErrNotFound] if there is no record of it.

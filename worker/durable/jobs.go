@@ -51,6 +51,10 @@ type tenantJobs struct {
 	asked bool      // a question is under way
 	looks int       // how often to look again, although there was nothing
 	made  time.Time // when this worker last made sure of the consumer
+	// hungry says that jobs may wait although none could be taken: the tenant has as many at work as it may, or another
+	// worker was quicker. Room for it is then worth a question.
+	hungry bool
+	taken  uint64 // jobs that this worker took
 }
 
 var _ dispatch.Jobs = (*jobs)(nil)
@@ -69,14 +73,15 @@ func (j *jobs) Publish(ctx context.Context, k dispatch.CallKey, id string, job [
 	}
 	m := &nats.Msg{Subject: j.layout.Root.Job(k.Tenant, k.Session), Header: traceHeader(t), Data: job}
 	ctx, span := j.spans.send(ctx, j.spans.publishJob, k, m)
+	before := j.taken(k.Tenant)
 	_, err := j.js.PublishMsg(ctx, m, jetstream.WithMsgID(id), jetstream.WithExpectStream(j.name))
 	sent(span, err)
 	var api *jetstream.APIError
 	if errors.As(err, &api) && api.ErrorCode == errMaximumMessages {
 		return fmt.Errorf("%w: %w", dispatch.ErrQueueFull, err)
 	}
-	if err == nil {
-		j.wake(k.Tenant) // now it is stored for certain
+	if err == nil && j.taken(k.Tenant) == before { // otherwise it was taken, or a job that told of it
+		j.wake(k.Tenant)
 	}
 	return known(err)
 }
@@ -144,11 +149,44 @@ func (j *jobs) wakeFor(tenant string, looks int) {
 	signal(j.woken)
 }
 
+func (j *jobs) taken(tenant string) uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.tenant(tenant).taken
+}
+
+// freed says that a tenant has room for another job at work.
+func (j *jobs) freed(tenant string) {
+	j.mu.Lock()
+	hungry := j.tenant(tenant).hungry
+	j.mu.Unlock()
+	if hungry {
+		j.wake(tenant)
+	}
+}
+
+// took takes note of a job; it tells how many of its tenant still wait.
+func (j *jobs) took(tenant string, m *nats.Msg) {
+	more := true
+	if meta, err := m.Metadata(); err == nil {
+		more = meta.NumPending > 0
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	t := j.tenant(tenant)
+	t.taken++
+	t.hungry, t.ready = more, t.ready || more
+	if t.ready {
+		signal(j.woken)
+	}
+}
+
 // empty takes note that a tenant had no job to take.
 func (j *jobs) empty(tenant string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	t := j.tenant(tenant)
+	t.hungry = true
 	if t.ready {
 		signal(j.woken) // woken while it was asked
 	}
@@ -206,7 +244,7 @@ func (j *jobs) ask(ctx context.Context, tenant string) *nats.Msg {
 	case m == nil:
 		j.empty(tenant)
 	default:
-		j.wake(tenant) // there may be more, or a wake-up came while it was asked
+		j.took(tenant, m)
 	}
 	return m
 }
@@ -217,7 +255,8 @@ var oneNow = []byte(`{"batch":1,"no_wait":true,"expires":` + strconv.FormatInt(i
 
 // fetch asks for one job of a tenant; nil if there is none to take.
 func (j *jobs) fetch(ctx context.Context, tenant string) (*nats.Msg, error) {
-	ctx, cancel := context.WithTimeout(ctx, apiWait)
+	// Not cut short: a job that comes after nobody listens any more would lie still for AckWait.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiWait)
 	defer cancel()
 	if err := j.ensure(ctx, tenant); err != nil {
 		return nil, err
@@ -289,7 +328,9 @@ func (j *jobs) forget(waiting map[string]struct{}) {
 	kept := j.ring[:0]
 	for _, name := range j.ring {
 		_, wanted := waiting[name]
-		if t := j.tenants[name]; wanted || t.ready || t.asked || time.Since(t.made) < consumerTrust {
+		t := j.tenants[name]
+		t.hungry = t.hungry && wanted
+		if wanted || t.ready || t.asked || time.Since(t.made) < consumerTrust {
 			kept = append(kept, name)
 			continue
 		}

@@ -46,6 +46,7 @@ type watch struct {
 	stop    func()                             // of the open feed; nil before the first opening
 	serial  int                                // counts openings
 	follows map[string]map[*following]struct{} // by "<tenant>.<session>"
+	recent  recentStops
 	waits   map[dispatch.CallKey]map[chan struct{}]struct{}
 }
 
@@ -68,6 +69,7 @@ func (w *watch) open(ctx context.Context) error {
 	last := info.State.LastSeq
 	w.mu.Lock()
 	w.pos = last
+	w.recent = recentStops{} // it may be another stream, with other sequences
 	w.serial++
 	serial := w.serial
 	for _, group := range w.follows {
@@ -193,7 +195,7 @@ func (w *watch) consume(ctx context.Context, from uint64, deliver func(note)) (f
 		}
 		deliver(note{seq: meta.Sequence.Stream, subject: m.Subject(), phase: dispatch.Phase(m.Headers().Get(headerState)),
 			stop: dispatch.SeenStop{At: meta.Timestamp, Trace: traceOf(m.Headers())}})
-	}, jetstream.PullMaxMessages(1000), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
+	}, jetstream.PullMaxMessages(1000), jetstream.PullHeartbeat(time.Second), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 		w.log.Debug("the watch's consumer is made again", "error", err)
 	}))
 	if err != nil {
@@ -220,11 +222,58 @@ func (w *watch) deliver(serial int, n note) {
 	if err != nil || stop.Family != subjects.FamilyStop {
 		return // a stop of nothing
 	}
+	w.recent.add(n)
 	for f := range w.follows[stop.Tenant+"."+stop.Session] {
 		if dispatch.StopCovers(stop, n.seq, f.key, f.created) {
 			f.halt(n.stop)
 		}
 	}
+}
+
+// recall tells a call that is being registered of a stop that the watch has seen lately. The leader is asked too; but one
+// that was just elected may not have caught up with what it has acknowledged before. w.mu is held.
+func (w *watch) recall(f *following) {
+	root := w.layout.Root
+	for _, subject := range stopsOf(root, f.key) {
+		n, ok := w.recent.get(subject)
+		if !ok {
+			continue
+		}
+		if stop, err := root.Parse(subject); err == nil && dispatch.StopCovers(stop, n.seq, f.key, f.created) {
+			f.halt(n.stop)
+		}
+	}
+}
+
+// stopsOf are the subjects of the stops that can cover a call: its session's and its own.
+func stopsOf(root subjects.Root, k dispatch.CallKey) [2]string {
+	return [2]string{root.StopSession(k.Tenant, k.Session), root.StopCall(k.Tenant, k.Session, k.Call)}
+}
+
+const (
+	recentAge  = time.Minute
+	recentMost = 20_000
+)
+
+// recentStops remembers the stops of the last minute or two, within a bound.
+type recentStops struct {
+	now, before map[string]note
+	since       time.Time
+}
+
+func (r *recentStops) add(n note) {
+	if r.now == nil || len(r.now) >= recentMost || time.Since(r.since) > recentAge {
+		r.now, r.before, r.since = map[string]note{}, r.now, time.Now()
+	}
+	r.now[n.subject] = n
+}
+
+func (r *recentStops) get(subject string) (note, bool) {
+	n, ok := r.now[subject]
+	if !ok {
+		n, ok = r.before[subject]
+	}
+	return n, ok
 }
 
 // record takes in a record's write.
@@ -272,6 +321,7 @@ func (w *watch) Follow(ctx context.Context, k dispatch.CallKey, created uint64) 
 		w.follows[group] = map[*following]struct{}{}
 	}
 	w.follows[group][f] = struct{}{}
+	w.recall(f)
 	w.mu.Unlock()
 	if err := f.verify(ctx); err != nil {
 		f.Close()
@@ -345,7 +395,7 @@ func (f *following) verify(ctx context.Context) error {
 		err    error
 	}
 	answers := make(chan answer, 2)
-	for _, subject := range [2]string{root.StopSession(f.key.Tenant, f.key.Session), root.StopCall(f.key.Tenant, f.key.Session, f.key.Call)} {
+	for _, subject := range stopsOf(root, f.key) {
 		go func() {
 			m, err := f.w.stream.last(ctx, subject)
 			if err != nil || m == nil {

@@ -276,3 +276,53 @@ func TestPassedTellsOfALaterWrite(t *testing.T) {
 		t.Fatal("a write that was overtaken counts as standing")
 	}
 }
+
+// A stop that the watch saw shortly before a call was registered is known without the leader, which may not have caught
+// up since it was elected.
+func TestWatchRemembersRecentStops(t *testing.T) {
+	t.Parallel()
+	b := newBus(t, storage.Layout{})
+	c := b.worker(Options{Slots: -1})
+	key := newKey("acme", "s1")
+	seq := b.stopSession(key)
+	mark, err := c.records.Write(b.ctx, key, []byte("x"), 0, dispatch.PhaseOpen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err := c.watch.Follow(b.ctx, key, mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer seen.Close()
+	mine, err := c.records.Write(b.ctx, key, []byte("y"), mark, dispatch.PhaseOpen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := seen.Passed(b.ctx, mine); err != nil { // the watch has come past the stop
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		key     dispatch.CallKey
+		created uint64
+		want    bool
+	}{
+		{key, seq - 1, true},
+		{key, seq, false},
+		{dispatch.CallKey{Tenant: "acme", Session: "s2", Call: key.Call}, seq - 1, false},
+	} {
+		f := &following{w: c.watch, key: test.key, created: test.created, turned: make(chan struct{}), stopped: make(chan struct{})}
+		c.watch.mu.Lock()
+		c.watch.recall(f)
+		c.watch.mu.Unlock()
+		if isHalted(f) != test.want {
+			t.Errorf("%s created at %d, stop at %d: halted %t, want %t", test.key, test.created, seq, isHalted(f), test.want)
+		}
+	}
+	r := recentStops{}
+	for i := range 3 * recentMost {
+		r.add(note{subject: strings.Repeat("x", i%7) + string(rune(i)), seq: uint64(i)})
+	}
+	if n := len(r.now) + len(r.before); n > 2*recentMost {
+		t.Fatalf("%d stops are remembered", n)
+	}
+}
