@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"unicode/utf8"
 
 	"toolsearch/subjects"
 )
@@ -65,6 +66,9 @@ func plainJSONError(err error) error {
 // argumentFields splits the arguments into their members. Names are exact: encoding/json would match struct fields
 // in any case.
 func argumentFields(raw json.RawMessage) (map[string]json.RawMessage, error) {
+	if fields, ok := readFields(raw); ok {
+		return fields, nil
+	}
 	object, err := UnmarshalArguments(raw)
 	if err != nil {
 		return nil, err
@@ -74,6 +78,19 @@ func argumentFields(raw json.RawMessage) (map[string]json.RawMessage, error) {
 		return nil, &subjects.ToolError{Message: textArguments(plainJSONError(err))}
 	}
 	return fields, nil
+}
+
+// readFields splits an object in one pass, as nearly all arguments can be; ok is false for what is no object or has a
+// fault, which the slower way tells.
+func readFields(raw json.RawMessage) (fields map[string]json.RawMessage, ok bool) {
+	c := cursor{data: raw}
+	fields = make(map[string]json.RawMessage, 2)
+	err := c.object(func(key []byte) error {
+		value, err := c.value()
+		fields[string(key)] = value
+		return err
+	})
+	return fields, err == nil && c.peek() == 0 && c.pos == len(raw) && utf8.Valid(raw)
 }
 
 // stringList reads a list of strings as models write it: a lone string is a list of one, items that stand for
@@ -119,7 +136,13 @@ func listItems(raw json.RawMessage) ([]json.RawMessage, bool) {
 		return []json.RawMessage{raw}, true
 	case '[':
 		var items []json.RawMessage
-		return items, json.Unmarshal(raw, &items) == nil
+		c := cursor{data: raw}
+		err := c.array(func() error {
+			item, err := c.value()
+			items = append(items, item)
+			return err
+		})
+		return items, err == nil && c.pos == len(raw)
 	}
 	return nil, false
 }

@@ -316,7 +316,10 @@ func switchWord(raw json.RawMessage) string {
 // its parts.
 func valueText(raw json.RawMessage) string {
 	raw = bytes.TrimSpace(raw)
-	if len(raw) > 0 && raw[0] == '"' {
+	if len(raw) > 1 && raw[0] == '"' {
+		if inner := raw[1 : len(raw)-1]; !bytes.ContainsAny(inner, "\"\\") && utf8.Valid(inner) {
+			return string(inner)
+		}
 		var s string
 		if json.Unmarshal(raw, &s) == nil {
 			return s

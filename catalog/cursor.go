@@ -213,6 +213,14 @@ func (c *cursor) skip() error {
 	}
 }
 
+// value takes any value and returns its bytes.
+func (c *cursor) value() ([]byte, error) {
+	c.peek()
+	start := c.pos
+	err := c.skip()
+	return c.data[start:c.pos], err
+}
+
 // close takes what may follow a value inside skip: closing brackets, then a comma and, in an object, the next key.
 // It reports that no container is left open.
 func (c *cursor) close() (done bool, err error) {

@@ -1,6 +1,12 @@
 package catalog
 
-import "github.com/kljensen/snowball/english"
+import (
+	"hash/maphash"
+	"strings"
+	"sync/atomic"
+
+	"github.com/kljensen/snowball/english"
+)
 
 // stem is the stem of a word of lower-case ASCII letters and digits, by Snowball's English stemmer as of 3.1.1.
 func stem(word string) string {
@@ -10,8 +16,30 @@ func stem(word string) string {
 	if s, ok := newerStems[word]; ok {
 		return s
 	}
-	return english.Stem(word, true)
+	if len(word) > maxRemembered {
+		return english.Stem(word, true)
+	}
+	slot := &remembered[maphash.String(seed, word)%uint64(len(remembered))]
+	if r := slot.Load(); r != nil && r.word == word {
+		return r.stem
+	}
+	r := &stemmed{word: strings.Clone(word)}
+	r.stem = english.Stem(r.word, true)
+	slot.Store(r)
+	return r.stem
 }
+
+// remembered holds the stems of words that came lately, one to a slot: stemming is most of what a short query costs,
+// and queries share their words. It is bounded by its slots and by the length of what it takes, and changes no answer.
+var (
+	remembered [4096]atomic.Pointer[stemmed]
+	seed       = maphash.MakeSeed()
+)
+
+type stemmed struct{ word, stem string }
+
+// maxRemembered is the longest word that is remembered, in bytes.
+const maxRemembered = 32
 
 // newerStems are the words whose stems the library, which follows an older release of Snowball, gets otherwise: later
 // releases keep apart what organ-, inter-, univers-, emerg-, later- and past- once made one. The table holds those of
