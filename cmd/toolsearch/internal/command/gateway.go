@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 
 func (a *app) gateway() *cobra.Command {
 	var o gatewaytest.Options
-	var token string
+	var token, accounts string
 	var faults []string
 	cmd := &cobra.Command{
 		Use:   "gateway",
@@ -54,6 +55,14 @@ tenant, skip, times, probability, and how it goes: after_effect, status, body, r
 			for _, f := range script {
 				g.Fault(f)
 			}
+			if accounts != "" {
+				p, err := gatewaytest.StartPortal(g, gatewaytest.PortalOptions{Addr: accounts})
+				if err != nil {
+					return errors.Join(err, g.Close())
+				}
+				defer p.Close()
+				a.out.Println("accounts at", a.out.Bold(p.URL()))
+			}
 			if err := a.printApps(g, gatewaytest.SampleApps()); err != nil {
 				return err
 			}
@@ -63,6 +72,7 @@ tenant, skip, times, probability, and how it goes: after_effect, status, body, r
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Addr, "addr", "127.0.0.1:8787", "address to listen on")
+	f.StringVar(&accounts, "accounts", "", "also be the account-management service, at this address")
 	f.StringVar(&token, "token", "", "the only bearer token that is taken (default any)")
 	f.StringArrayVar(&faults, "fault", nil, "a scripted fault, kind,key=value,... (repeatable)")
 	f.BoolVar(&o.Admin, "admin", false, "also serve /admin/requests, /admin/effects, /admin/faults and /admin/links")

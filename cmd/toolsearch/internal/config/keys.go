@@ -35,6 +35,8 @@ var keys = []key{
 	connectorsEnabled("tools.connectors.enabled", "false: connector routes are never touched."),
 	address("tools.connectors.origin", "Gateway, scheme://host[:port]; empty: connectors are invisible.",
 		func(s *Settings) *string { return &s.Connectors.Origin }),
+	address("tools.connectors.accounts", "Account-management service, scheme://host[:port]; empty: nobody can list or end accounts.",
+		func(s *Settings) *string { return &s.Connectors.Accounts }),
 	secret(text("tools.connectors.token", "Bearer token for all tenants (better: token_env or token_dir).",
 		func(s *Settings) *string { return &s.Connectors.Token })),
 	text("tools.connectors.token_env", "Environment variable with the bearer token; <name>_<tenant> goes first.",

@@ -36,6 +36,8 @@ type Connectors struct {
 	Enabled bool
 	// Origin is scheme://host[:port] of the gateway; empty: connectors are invisible.
 	Origin string
+	// Accounts is scheme://host[:port] of the account-management service; empty: accounts are neither listed nor ended.
+	Accounts string
 	// Token is one bearer token for all tenants. TokenEnv names an environment variable that holds it; a tenant's own
 	// is in <TokenEnv>_<tenant>. TokenDir is a folder with a file per tenant. OAuth renews tokens at an authorization
 	// server. The first of OAuth, TokenDir, TokenEnv and Token that is set is used; with none, everybody is signed out.

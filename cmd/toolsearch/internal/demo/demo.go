@@ -65,7 +65,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	scenes := []func(context.Context) error{
-		s.assemble, s.search, s.searchInVain, s.describe, s.repaired, s.refused, s.stopped, s.killed,
+		s.assemble, s.search, s.searchInVain, s.describe, s.repaired, s.refused, s.linked, s.stopped, s.killed,
 	}
 	for i, scene := range scenes {
 		if i > 0 && s.Pause != nil {

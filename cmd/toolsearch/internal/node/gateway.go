@@ -8,6 +8,7 @@ import (
 
 	"toolsearch/cmd/toolsearch/internal/config"
 	"toolsearch/connectors"
+	"toolsearch/connectors/portal"
 	"toolsearch/telemetry"
 )
 
@@ -30,6 +31,18 @@ func gateway(s config.Connectors, log *slog.Logger, rec *telemetry.Recorder) (*c
 	return connectors.NewGateway(client, connectors.GatewayOptions{
 		SearchBound: s.SearchTimeout, DescribeBound: s.SchemasTimeout, Telemetry: rec, Logger: log,
 	})
+}
+
+// accounts makes the client of the account-management service, nil where none is named or connectors are off.
+func accounts(s config.Connectors) (*portal.Client, error) {
+	if !s.Enabled || s.Accounts == "" {
+		return nil, nil
+	}
+	origin, err := connectors.ParseOrigin(s.Accounts)
+	if err != nil {
+		return nil, fmt.Errorf("tools.connectors.accounts: %w", err)
+	}
+	return portal.New(portal.Options{Origin: origin, Tokens: tokens(s)})
 }
 
 // tokens is where tenants' tokens come from; nil: everybody is signed out.

@@ -14,6 +14,7 @@ import (
 	"toolsearch/catalog"
 	"toolsearch/cmd/toolsearch/internal/config"
 	"toolsearch/connectors"
+	"toolsearch/connectors/portal"
 	"toolsearch/subjects"
 	"toolsearch/subjects/roles"
 	"toolsearch/telemetry"
@@ -25,12 +26,13 @@ import (
 
 // Node is a running worker with what it brought along.
 type Node struct {
-	bus     *embedded.Server // nil: another's
-	gateway *connectors.Gateway
-	worker  *worker.Worker
-	rec     *telemetry.Recorder
-	drain   sync.Once
-	drained error
+	bus      *embedded.Server // nil: another's
+	gateway  *connectors.Gateway
+	accounts *portal.Client
+	worker   *worker.Worker
+	rec      *telemetry.Recorder
+	drain    sync.Once
+	drained  error
 }
 
 // Start starts what the settings say and returns before the worker is ready: it waits for its bus as long as it must.
@@ -57,11 +59,14 @@ func (n *Node) start(ctx context.Context, s config.Settings, log *slog.Logger) (
 	if n.gateway, err = gateway(s.Connectors, log, n.rec); err != nil {
 		return err
 	}
+	if n.accounts, err = accounts(s.Connectors); err != nil {
+		return err
+	}
 	nc, err := n.connect(ctx, s, log)
 	if err != nil {
 		return err
 	}
-	if n.worker, err = worker.New(nc, options(s, n.gateway, log, n.rec)); err != nil {
+	if n.worker, err = worker.New(nc, options(s, n.gateway, n.accounts, log, n.rec)); err != nil {
 		nc.Close()
 		return err
 	}
@@ -90,11 +95,11 @@ func (n *Node) connect(ctx context.Context, s config.Settings, log *slog.Logger)
 }
 
 // options words the settings as package worker has them.
-func options(s config.Settings, g *connectors.Gateway, log *slog.Logger, rec *telemetry.Recorder) worker.Options {
+func options(s config.Settings, g *connectors.Gateway, a *portal.Client, log *slog.Logger, rec *telemetry.Recorder) worker.Options {
 	toolSearch := s.ToolSearch
 	o := worker.Options{
 		Layout: storage.Layout{Root: subjects.Root(s.Root), Replicas: s.Store.Replicas},
-		Name:   s.Worker.Name, ToolSearch: &toolSearch, CoreTools: s.Worker.CoreTools, Connectors: g,
+		Name:   s.Worker.Name, ToolSearch: &toolSearch, CoreTools: s.Worker.CoreTools, Connectors: g, Accounts: a,
 		Concurrency: s.Worker.Concurrency, QueueDepth: s.Worker.Queue, CallConcurrency: s.Worker.Calls,
 		CallQueueDepth: s.Worker.Calls,
 		Calls: durable.Options{
@@ -142,6 +147,7 @@ func (n *Node) end() {
 	if n.gateway != nil {
 		n.gateway.Close()
 	}
+	n.accounts.Close()
 	if n.bus != nil {
 		n.bus.Shutdown()
 	}
