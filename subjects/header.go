@@ -2,7 +2,10 @@ package subjects
 
 import (
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/nats-io/nats.go"
 )
 
 // The headers of the contract. NATS headers keep their case, so these are the spellings on the wire.
@@ -41,7 +44,42 @@ func ParseDeadline(s string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, badHeader(HeaderDeadline, "must be an RFC 3339 instant such as 2026-01-02T15:04:05Z", err)
 	}
+	if t.IsZero() {
+		t = t.Add(1) // the least date of some languages: long past, and not the absence of a deadline
+	}
 	return t, nil
+}
+
+// What is longer is no trace context: a traceparent of version 00 has 55 bytes, and 512 of a tracestate are what W3C
+// asks to be passed on. The bounds keep what a request brings from filling the headers of all that follows from it.
+const (
+	maxTraceParent = 128
+	maxTraceState  = 512
+)
+
+// TraceContext reads the trace context of h, whose keys may be in any case. A value that is too long or has other
+// characters than printable ASCII is read as absent, and a state without its parent too.
+func TraceContext(h nats.Header) (parent, state string) {
+	for key, values := range h {
+		switch {
+		case len(values) == 0:
+		case strings.EqualFold(key, HeaderTraceParent):
+			parent = traceValue(values[0], maxTraceParent)
+		case strings.EqualFold(key, HeaderTraceState):
+			state = traceValue(values[0], maxTraceState)
+		}
+	}
+	if parent == "" {
+		state = ""
+	}
+	return parent, state
+}
+
+func traceValue(s string, limit int) string {
+	if len(s) > limit || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return ""
+	}
+	return s
 }
 
 // FormatRetryAfter writes d for [HeaderRetryAfter], in whole milliseconds.

@@ -2,9 +2,11 @@ package subjects_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"pgregory.net/rapid"
 	"toolsearch/subjects"
 )
@@ -30,6 +32,9 @@ func TestParseDeadline(t *testing.T) {
 	if want := time.Date(2026, 1, 2, 13, 4, 5, 0, time.UTC); err != nil || !got.Equal(want) {
 		t.Errorf("got %v, %v; want %v", got, err, want)
 	}
+	if got, err := subjects.ParseDeadline("0001-01-01T00:00:00Z"); err != nil || got.IsZero() || got.After(time.Unix(0, 0)) {
+		t.Errorf("the least date: got %v, %v; want a deadline that is past", got, err)
+	}
 	for _, bad := range []string{"soon", "2026-01-02", "1767366245", "2026-01-02T15:04:05"} {
 		_, err := subjects.ParseDeadline(bad)
 		var e *subjects.Error
@@ -50,6 +55,29 @@ func TestRetryAfter(t *testing.T) {
 	} {
 		if got := subjects.ParseRetryAfter(text); got != want {
 			t.Errorf("ParseRetryAfter(%q) = %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestTraceContext(t *testing.T) {
+	t.Parallel()
+	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	long := strings.Repeat("x", 100_000)
+	for _, c := range []struct {
+		name          string
+		h             nats.Header
+		parent, state string
+	}{
+		{"none", nil, "", ""},
+		{"any case", nats.Header{"TraceParent": {parent}, "TRACESTATE": {"a=b"}}, parent, "a=b"},
+		{"no values", nats.Header{"traceparent": {}, "tracestate": nil}, "", ""},
+		{"state alone", nats.Header{"tracestate": {"a=b"}}, "", ""},
+		{"long parent", nats.Header{"traceparent": {long}, "tracestate": {"a=b"}}, "", ""},
+		{"long state", nats.Header{"traceparent": {parent}, "tracestate": {long}}, parent, ""},
+		{"no header text", nats.Header{"traceparent": {"é\x01"}}, "", ""},
+	} {
+		if p, s := subjects.TraceContext(c.h); p != c.parent || s != c.state {
+			t.Errorf("%s: got %q, %q; want %q, %q", c.name, p, s, c.parent, c.state)
 		}
 	}
 }

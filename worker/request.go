@@ -209,7 +209,6 @@ func (r *request) answer(body []byte, h nats.Header, err error) {
 	}
 	c := &r.endpoint.counters
 	c.inFlight.Add(-1)
-	r.endpoint.metrics().Left(r.worker.base, string(r.endpoint.verb))
 	if err != nil {
 		body, h = r.errorReply(err)
 	} else {
@@ -289,30 +288,31 @@ func (r *request) serviceError(ctx context.Context, err error) error {
 }
 
 // traceHeader writes the trace context of what follows from the request into h: that of its span, or where that is not
-// recorded the requester's own, in the contract's spelling. Nil stays nil if there is none.
+// recorded the requester's own, in the contract's spelling and within its bounds. Nil stays nil if there is none.
 func (r *request) traceHeader(h nats.Header) nats.Header {
-	for key, values := range r.msg.Headers() {
-		if len(values) == 0 {
-			continue
-		}
-		switch {
-		case strings.EqualFold(key, subjects.HeaderTraceParent):
-			key = subjects.HeaderTraceParent
-		case strings.EqualFold(key, subjects.HeaderTraceState):
-			key = subjects.HeaderTraceState
-		default:
-			continue
-		}
-		if h == nil {
-			h = nats.Header{}
-		}
-		h[key] = values[:1:1]
-	}
+	parent, state := subjects.TraceContext(nats.Header(r.msg.Headers()))
+	h = setTrace(h, parent, state)
 	if r.opened.Load() && r.span.IsRecording() && r.span.SpanContext().IsSampled() {
-		if h == nil {
-			h = nats.Header{}
+		own := nats.Header{}
+		r.worker.opts.Telemetry.Inject(r.ctx, own)
+		if parent, state = subjects.TraceContext(own); parent != "" {
+			h = setTrace(h, parent, state)
 		}
-		r.worker.opts.Telemetry.Inject(r.ctx, h)
+	}
+	return h
+}
+
+func setTrace(h nats.Header, parent, state string) nats.Header {
+	if parent == "" {
+		return h
+	}
+	if h == nil {
+		h = nats.Header{}
+	}
+	h[subjects.HeaderTraceParent] = []string{parent}
+	delete(h, subjects.HeaderTraceState)
+	if state != "" {
+		h[subjects.HeaderTraceState] = []string{state}
 	}
 	return h
 }

@@ -146,6 +146,23 @@ func TestTraceContextIsCopied(t *testing.T) {
 	}
 }
 
+// A trace context of any size is the requester's mistake and nobody's burden: it is dropped, and the call is accepted.
+func TestHugeTraceContextIsDropped(t *testing.T) {
+	t.Parallel()
+	b := setup(t, Options{})
+	scope := b.assemble(10).Scope
+	long := strings.Repeat("x", 100_000)
+	h := nats.Header{subjects.HeaderTraceParent: []string{traceParent}, subjects.HeaderTraceState: []string{long}}
+	m := b.askAs("acme", "s1", subjects.VerbSearch, h, search(scope, "x"))
+	if m.Header.Get(subjects.HeaderTraceParent) != traceParent || m.Header.Get(subjects.HeaderTraceState) != "" {
+		t.Errorf("reply headers of %d bytes", len(fmt.Sprint(m.Header)))
+	}
+	h = nats.Header{subjects.HeaderTraceParent: []string{long}}
+	if m := b.askAs("acme", "s1", subjects.VerbSearch, h, search(scope, "x")); m.Header.Get(subjects.HeaderTraceParent) != "" {
+		t.Error("a traceparent of 100,000 bytes came back")
+	}
+}
+
 // A reply over max_payload comes by claim check.
 func TestLargeReply(t *testing.T) {
 	t.Parallel()

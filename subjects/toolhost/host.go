@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -435,10 +434,12 @@ func (h *Host) respond(m *nats.Msg, body []byte) {
 		return
 	}
 	header := nats.Header{}
-	for k, v := range m.Header {
-		if lower := strings.ToLower(k); lower == subjects.HeaderTraceParent || lower == subjects.HeaderTraceState {
-			header[lower] = v
-		}
+	parent, state := subjects.TraceContext(m.Header)
+	if parent != "" {
+		header[subjects.HeaderTraceParent] = []string{parent}
+	}
+	if state != "" {
+		header[subjects.HeaderTraceState] = []string{state}
 	}
 	data, err := h.bodies.Pack(context.WithoutCancel(h.ctx), h.opts.Tenant, header, body)
 	if err != nil {
