@@ -16,6 +16,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"toolsearch/subjects"
 	"toolsearch/telemetry"
 )
 
@@ -280,6 +281,9 @@ func (c *Client) readAnswer(ctx context.Context, r route, resp *http.Response, t
 	}
 	if body = scrub(body, token); !json.Valid(body) {
 		return nil, newError(KindBadAnswer, CodeInvalidResponse, nil, "the gateway's answer is not JSON (%s)", contentType(resp))
+	}
+	if err := subjects.CheckForeign(body); err != nil {
+		return nil, newError(KindBadAnswer, CodeInvalidResponse, err, "the gateway's answer cannot be read: %v", err)
 	}
 	return body, nil
 }

@@ -99,6 +99,7 @@ func TestAnswersThatCannotBeUsed(t *testing.T) {
 		{"a row is no object", `{"results":[5]}`}, {"an error without a message", `{"results":[{"error":{"code":"PROVIDER_ERROR"}}]}`},
 		{"an unknown code", `{"results":[{"error":{"code":"OOPS","message":"m"}}]}`}, {"a code that is a number", `{"results":[{"error":{"code":5,"message":"m"}}]}`},
 		{"an account that is a number", `{"results":[{"data":1,"account":5}]}`}, {"an index that is a word", `{"results":[{"data":1,"index":"one"}]}`},
+		{"nested without end", `{"results":[{"data":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}]}`},
 		{"one bad row of two", `{"results":[{"data":1},{"error":"x"}]}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -3,6 +3,8 @@ package subjects
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"unicode/utf8"
 )
 
@@ -103,4 +105,35 @@ func unescapeLines(p []byte) []byte {
 		i++
 	}
 	return out
+}
+
+// MaxNesting is the deepest nesting of arrays and objects in what a host, a gateway or a policy answers. Nothing real
+// comes near it. It leaves room for the messages that carry the answer on: every common reader of JSON refuses or
+// overflows at some depth, and a record or an event that cannot be read would be lost to whoever waits for it.
+const MaxNesting = 512
+
+// CheckForeign reports why an answer from outside cannot go into a message: it is not UTF-8, or nested deeper than
+// [MaxNesting]. That it is JSON is for the reader to find out.
+func CheckForeign(p []byte) error {
+	if !utf8.Valid(p) {
+		return errors.New("it is not UTF-8")
+	}
+	depth := 0
+	for i := 0; i < len(p); i++ {
+		switch p[i] {
+		case '{', '[':
+			if depth++; depth > MaxNesting {
+				return fmt.Errorf("it is nested deeper than %d levels", MaxNesting)
+			}
+		case '}', ']':
+			depth--
+		case '"':
+			for i++; i < len(p) && p[i] != '"'; i++ {
+				if p[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package subjects_test
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -71,4 +72,19 @@ func TestAppendStringIsJSON(t *testing.T) {
 			t.Fatalf("AppendString(%q) = %s: %q, %v", s, p, got, err)
 		}
 	})
+}
+
+func TestCheckForeign(t *testing.T) {
+	t.Parallel()
+	nested := func(n int) string { return strings.Repeat(`{"a":[`, n/2) + strings.Repeat("]}", n/2) }
+	for _, good := range []string{``, `{}`, `"\\"`, `"[[\"{{"`, nested(subjects.MaxNesting), strings.Repeat("[],", 5000), `"` + strings.Repeat("[", 5000) + `"`} {
+		if err := subjects.CheckForeign([]byte(good)); err != nil {
+			t.Errorf("%.40s: %v", good, err)
+		}
+	}
+	for _, bad := range []string{"\xff", "{\"a\":\"\xc3\x28\"}", nested(subjects.MaxNesting + 2), `["\\",` + nested(subjects.MaxNesting)} {
+		if subjects.CheckForeign([]byte(bad)) == nil {
+			t.Errorf("%.40q passes", bad)
+		}
+	}
 }

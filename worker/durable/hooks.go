@@ -40,6 +40,9 @@ func (h *hooks) Pre(ctx context.Context, k dispatch.CallKey, q *subjects.HookReq
 	if err != nil {
 		return nil, err
 	}
+	if err := subjects.CheckForeign(data); err != nil {
+		return nil, fmt.Errorf("durable: hook: malformed answer: %w", err)
+	}
 	reply := &subjects.HookReply{}
 	if err := json.Unmarshal(data, reply); err != nil {
 		return nil, fmt.Errorf("durable: hook: malformed answer: %w", err)

@@ -30,6 +30,7 @@ const (
 	textHostSilent  = "The host of this tool did not answer in time. The tool may have run; check its effect before calling it again."
 	textHostLost    = "The host of this tool lost the answer. The tool may have run; check its effect before calling it again."
 	textHostReply   = "The host of this tool answered with something that is no result. The tool may have run; check its effect before calling it again."
+	textHostFailed  = "The tool failed, and its host does not say why."
 	textHostRequest = "This call could not be put into a message, so it was not run."
 )
 
@@ -128,7 +129,7 @@ func (h *hosts) attempt(ctx context.Context, m *nats.Msg, s dispatch.Sending, at
 		return unknown(textHostLost, attempt), false
 	}
 	var reply subjects.HostReply
-	if err := json.Unmarshal(data, &reply); err != nil || (reply.Error == nil) == (reply.Result == nil) {
+	if subjects.CheckForeign(data) != nil || json.Unmarshal(data, &reply) != nil || (reply.Error == nil) == (reply.Result == nil) {
 		return unknown(textHostReply, attempt), false
 	}
 	if reply.Error == nil {
@@ -148,7 +149,11 @@ func (h *hosts) attempt(ctx context.Context, m *nats.Msg, s dispatch.Sending, at
 		}
 		return failed(subjects.EntryDeadlineExceeded, reply.Error.Message, attempt), false
 	}
-	return failed(subjects.EntryToolError, reply.Error.Message, attempt), false
+	message := reply.Error.Message
+	if message == "" {
+		message = textHostFailed
+	}
+	return failed(subjects.EntryToolError, message, attempt), false
 }
 
 func failed(code subjects.EntryCode, message string, attempts int) dispatch.Sent {

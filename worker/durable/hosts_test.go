@@ -69,6 +69,31 @@ func TestHostedTool(t *testing.T) {
 	}
 }
 
+// What a host answers that no message could carry is no result, and an error without a text gets one.
+func TestHostAnswersThatCannotBeCarried(t *testing.T) {
+	t.Parallel()
+	b := newBus(t, storage.Layout{})
+	nested := strings.Repeat("[", 5000) + strings.Repeat("]", 5000)
+	answers := map[string]string{"no text": "{\"result\":\"\xff\xfe\"}", "nested": `{"result":` + nested + `}`, "no message": `{"error":{}}`}
+	if _, err := b.nc.Subscribe(b.layout.Root.Host("acme", "liar", subjects.HostCall), func(m *nats.Msg) {
+		var q subjects.HostRequest
+		_ = json.Unmarshal(m.Data, &q)
+		_ = m.Respond([]byte(answers[q.Name]))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	c := b.worker(Options{})
+	for _, name := range []string{"no text", "nested"} {
+		wantCodes(t, b.do(c, hosted(newKey("acme", "s1"), "liar", name, `{}`)), "OUTCOME_UNKNOWN")
+	}
+	if got := model(t, b.do(c, hosted(newKey("acme", "s1"), "liar", "no message", `{}`))); !strings.Contains(got, textHostFailed) {
+		t.Errorf("got %s", got)
+	}
+}
+
 // A host that is not there is asked again until the bound, and then the tool was not run.
 func TestHostAway(t *testing.T) {
 	t.Parallel()

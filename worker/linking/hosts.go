@@ -113,7 +113,7 @@ func (h *hosts) once(ctx context.Context, m *nats.Msg) (_ *connectors.LocalAnswe
 		return nil, false, err
 	}
 	var said subjects.HostReply
-	if json.Unmarshal(reply.Data, &said) != nil || (said.Error == nil) == (said.Result == nil) {
+	if subjects.CheckForeign(reply.Data) != nil || json.Unmarshal(reply.Data, &said) != nil || (said.Error == nil) == (said.Result == nil) {
 		return nil, false, &subjects.ToolError{Message: textHostReply}
 	}
 	if said.Error != nil {
