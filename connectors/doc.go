@@ -44,6 +44,14 @@
 // as failed only where an answer says so, or where nothing can have been sent; everything else is OUTCOME_UNKNOWN.
 // [Gateway.Execute] has the rules in full.
 //
+// # Connections
+//
+// manage_connections is read by [ParseManage], which refuses what cannot be done with the call that can. status is
+// answered by [Gateway.Status]. What starts a connection is an [Operation]: a record whose targets move along one table
+// of states (operation_state.go draws it), driven by a [Watcher] that asks for links once and then reads the gateway
+// until each app is connected, skipped or failed, or the deadline has come. Where operations lie, and how another
+// worker goes on with one, is package worker/linking's. A user's accounts are package connectors/portal's.
+//
 // # Invariants
 //
 //   - A token goes to the configured origin (scheme, host and port) and nowhere else; no redirect is followed. It is in

@@ -28,6 +28,9 @@
 //	handler       scope opened, owner compared, answer made
 //	reply         claim check if it is over max_payload, sent once
 //
+// The endpoint connections opens or joins an operation and waits for its end; answer, operation, accounts and disconnect
+// are a user's interface's alone, under subjects that no runtime may use. See package worker/linking.
+//
 // # What holds
 //
 //   - Every request that reaches a worker is answered once: by its handler, by admission, or by the drain.

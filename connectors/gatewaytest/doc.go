@@ -16,7 +16,9 @@
 //   - An idempotency store per tenant: the same key and body and finished gets the stored answer; still running, or
 //     another body, is a 409. An effect goes on when its client has gone.
 //   - A record of every request, the newest [Options.Keep] of them.
-//   - Which accounts of a tenant are linked. A connection start makes a link; opening it links the account.
+//   - The accounts of each tenant. A connection start makes a link to a consent page, where a user (or [Consent], as one)
+//     allows it or not; [Gateway.SetAccount] gives an account any other status.
+//   - With [StartPortal], the account-management service of the same accounts: list, disconnect with its audit, rename.
 //
 // # What it is not
 //
