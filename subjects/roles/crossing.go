@@ -22,6 +22,8 @@ func Crossings(root subjects.Root, bodies bool) []Crossing {
 		{Subject: family(subjects.FamilyStop), From: Service, To: Clients},
 		{Subject: family(subjects.FamilyResult), From: Service, To: Clients, Stream: true},
 		{Subject: family(subjects.FamilyHook), From: Clients, To: Service},
+		{Subject: family(subjects.FamilyUI), From: Service, To: Interfaces},
+		{Subject: family(subjects.FamilyCard), From: Service, To: Interfaces, Stream: true},
 	}
 	if bodies {
 		// The API whole or not at all: beside a part of it the server keeps the account's own, which answers first, that

@@ -14,6 +14,7 @@ type Role string
 // The roles.
 const (
 	Runtime      Role = "runtime"      // one session: its requests, its stops, its results, its policy
+	Interface    Role = "interface"    // one session's user: its cards and its user's accounts, which no model may touch
 	Orchestrator Role = "orchestrator" // one tenant: assemble and stop for its sessions, their results
 	Host         Role = "host"         // answers on the subjects of one tool host of one tenant
 	Worker       Role = "worker"       // answers requests of all tenants and runs their calls
@@ -21,21 +22,31 @@ const (
 )
 
 // All lists the roles.
-func All() []Role { return []Role{Runtime, Orchestrator, Host, Worker, Operator} }
+func All() []Role { return []Role{Runtime, Interface, Orchestrator, Host, Worker, Operator} }
 
 // The accounts of the server.
 const (
-	Service = "TOOLSEARCH" // workers, hosts, operators, and JetStream
-	Clients = "CLIENTS"    // runtimes and orchestrators
+	Service    = "TOOLSEARCH" // workers, hosts, operators, and JetStream
+	Clients    = "CLIENTS"    // runtimes and orchestrators
+	Interfaces = "INTERFACES" // what a user looks at and presses
 )
+
+// Accounts lists the accounts.
+func Accounts() []string { return []string{Service, Clients, Interfaces} }
 
 // Account is where users of the role live.
 func (r Role) Account() string {
-	if r == Runtime || r == Orchestrator {
+	switch r {
+	case Runtime, Orchestrator:
 		return Clients
+	case Interface:
+		return Interfaces
 	}
 	return Service
 }
+
+// HasBodies reports whether [Names.Bodies] means anything to the role.
+func (r Role) HasBodies() bool { return r == Runtime || r == Orchestrator || r == Host }
 
 // WorkerInbox is the prefix of a worker's inbox: what JetStream, hooks and hosts answer to it.
 const WorkerInbox = "_INBOX.worker"
@@ -83,7 +94,7 @@ const (
 // Needs lists which of "tenant", "session" and "host" the role's subjects are made of.
 func (r Role) Needs() []string {
 	switch r {
-	case Runtime:
+	case Runtime, Interface:
 		return []string{"tenant", "session"}
 	case Orchestrator:
 		return []string{"tenant"}
@@ -123,6 +134,8 @@ func (r Role) Permissions(n Names) (Permissions, error) {
 	switch r {
 	case Runtime:
 		return n.runtime(), nil
+	case Interface:
+		return n.user(), nil
 	case Orchestrator:
 		return n.orchestrator(), nil
 	case Host:
@@ -161,6 +174,14 @@ func (n Names) runtime() Permissions {
 		Responses: &Responses{Max: 1, Expires: runtimeAnswers},
 	}
 	return n.withBodies(p)
+}
+
+// user is the interface's. Its inbox is written like its session's runtime's; the account keeps the two apart.
+func (n Names) user() Permissions {
+	return Permissions{
+		Publish:   []string{string(n.Root) + "." + string(subjects.FamilyUI) + "." + n.Tenant + "." + n.Session + ".*"},
+		Subscribe: []string{n.Root.SessionCards(n.Tenant, n.Session), inbox(n.Tenant, n.Session)},
+	}
 }
 
 func (n Names) orchestrator() Permissions {
@@ -211,7 +232,7 @@ func (n Names) worker() Permissions {
 	return Permissions{
 		Publish: []string{
 			n.Root.Results(), n.Root.Jobs(), root + ".dead.>",
-			root + "." + string(subjects.FamilyHook) + ".>", root + "." + string(subjects.FamilyHost) + ".>",
+			root + "." + string(subjects.FamilyCard) + ".>", root + "." + string(subjects.FamilyHook) + ".>", root + "." + string(subjects.FamilyHost) + ".>",
 			"$KV.>", "$O.>", "$JS.ACK.>",
 			"$JS.API.INFO", "$JS.API.STREAM.CREATE.*", "$JS.API.STREAM.UPDATE.*", "$JS.API.STREAM.INFO.*",
 			"$JS.API.STREAM.MSG.GET.*", "$JS.API.STREAM.MSG.DELETE.*", "$JS.API.STREAM.PURGE.*", "$JS.API.DIRECT.GET.>",
@@ -220,7 +241,7 @@ func (n Names) worker() Permissions {
 			// as an answer that is still due.
 			WorkerInbox + ".>",
 		},
-		Subscribe: []string{n.Root.Requests("*"), n.Root.Jobs(), "$SRV.>", WorkerInbox + ".>"},
+		Subscribe: []string{n.Root.Requests("*"), root + "." + string(subjects.FamilyUI) + ".*.*.*", n.Root.Jobs(), "$SRV.>", WorkerInbox + ".>"},
 		Responses: &Responses{Max: 1, Expires: workerAnswers},
 	}
 }

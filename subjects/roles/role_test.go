@@ -35,7 +35,8 @@ func TestPermissions(t *testing.T) {
 			"toolsearch.v1.req.acme.*.assemble toolsearch.v1.stop.acme.* toolsearch.v1.stop.acme.*.*",
 			"toolsearch.v1.result.acme.*.* _INBOX_acme.>",
 		},
-		roles.Host: {"", "toolsearch.v1.host.acme.mcp-1.* _INBOX_acme.mcp-1.>"},
+		roles.Interface: {"toolsearch.v1.ui.acme.desktop-1.*", "toolsearch.v1.card.acme.desktop-1.* _INBOX_acme.desktop-1.>"},
+		roles.Host:      {"", "toolsearch.v1.host.acme.mcp-1.* _INBOX_acme.mcp-1.>"},
 	} {
 		p := permissions(t, role, n)
 		if got := strings.Join(p.Publish, " "); got != want.publish {
@@ -93,6 +94,14 @@ func TestFence(t *testing.T) {
 		}
 		other := token.Filter(func(s string) bool { return s != n.Session }).Draw(t, "other session")
 		stranger := token.Filter(func(s string) bool { return s != n.Tenant }).Draw(t, "other tenant")
+		// What a user's interface asks and is shown is no runtime's, its own session's included.
+		interfaces := func(tenant, session string) []string {
+			out := []string{root.Card(tenant, session, "c")}
+			for _, v := range []subjects.Verb{subjects.VerbAnswer, subjects.VerbOperation, subjects.VerbAccounts, subjects.VerbDisconnect} {
+				out = append(out, root.Request(tenant, session, v))
+			}
+			return out
+		}
 		foreign := func(tenant, session string) []string {
 			out := []string{root.StopSession(tenant, session), root.StopCall(tenant, session, "c"), root.Result(tenant, session, "c"),
 				root.Hook(tenant, session, subjects.HookPre), root.Job(tenant, session), root.Host(tenant, session+"x", subjects.HostCall),
@@ -107,10 +116,22 @@ func TestFence(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range append(foreign(n.Tenant, other), foreign(stranger, n.Session)...) {
+		for _, s := range slices.Concat(foreign(n.Tenant, other), foreign(stranger, n.Session), interfaces(n.Tenant, n.Session)) {
 			for _, list := range [][]string{p.Publish, p.Subscribe} {
 				if i := slices.IndexFunc(list, func(pattern string) bool { return overlaps(pattern, s) }); i >= 0 {
 					t.Fatalf("runtime %s.%s: %s meets %s", n.Tenant, n.Session, list[i], s)
+				}
+			}
+		}
+		p, err = roles.Interface.Permissions(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range slices.Concat(foreign(n.Tenant, other), foreign(stranger, n.Session),
+			interfaces(n.Tenant, other), interfaces(stranger, n.Session)) {
+			for _, list := range [][]string{p.Publish, p.Subscribe} {
+				if i := slices.IndexFunc(list, func(pattern string) bool { return overlaps(pattern, s) }); i >= 0 {
+					t.Fatalf("interface %s.%s: %s meets %s", n.Tenant, n.Session, list[i], s)
 				}
 			}
 		}
@@ -174,15 +195,20 @@ func TestBadNames(t *testing.T) {
 func TestAccounts(t *testing.T) {
 	t.Parallel()
 	for _, r := range roles.All() {
-		want := roles.Service
-		if r == roles.Runtime || r == roles.Orchestrator {
-			want = roles.Clients
+		want := map[roles.Role]string{roles.Runtime: roles.Clients, roles.Orchestrator: roles.Clients, roles.Interface: roles.Interfaces}[r]
+		if want == "" {
+			want = roles.Service
 		}
 		if r.Account() != want {
 			t.Errorf("%s is in %s, want %s", r, r.Account(), want)
 		}
 	}
 	for _, c := range roles.Crossings("", false) {
+		for _, private := range []string{"toolsearch.v1.ui.a.b.accounts", "toolsearch.v1.card.a.b.c"} {
+			if overlaps(c.Subject, private) && (c.From == roles.Clients || c.To == roles.Clients) {
+				t.Errorf("%s reaches runtimes by %s", private, c.Subject)
+			}
+		}
 		for _, never := range []string{"toolsearch.v1.job.a.b", "toolsearch.v1.host.a.b.call", "$KV.TOOLSEARCH_CALLS.a.b.c",
 			"$JS.API.STREAM.DELETE.X", "$JS.API.STREAM.PURGE.X", "$JS.API.CONSUMER.CREATE.X.y.z", "$SRV.PING", roles.WorkerInbox + ".x"} {
 			if overlaps(c.Subject, never) {

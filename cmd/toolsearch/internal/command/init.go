@@ -77,7 +77,7 @@ It needs an operator's rights on the bus.
 	natsFlags(f)
 	f.Int("replicas", 1, "copies of every stream: 1, or 3 in a cluster")
 	config.Bind(f, "replicas", "store.replicas")
-	f.StringSliceVar(&tenants, "tenant", nil, "tenants whose bucket of large bodies is made too")
+	f.StringArrayVar(&tenants, "tenant", nil, "tenants whose bucket of large bodies is made too")
 	f.BoolVar(&check, "check", false, "change nothing; exit with 3 if anything differs")
 	f.DurationVar(&c.timeout, "timeout", answerTimeout, "how long to wait for the bus")
 	f.BoolVar(&c.json, "json", false, "print what differed as JSON")

@@ -43,7 +43,7 @@ deploy/nats/README.md shows both.
 func (a *app) tokenSetup() *cobra.Command {
 	var dir, root string
 	var rotate []string
-	var asJSON bool
+	var bodies, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "setup",
 		Short: "Make the accounts and signing keys of a fleet",
@@ -59,7 +59,7 @@ that role's file alone. No secret is printed.
   toolsearch token setup --dir fleet --rotate runtime`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			o := credential.SetupOptions{Root: subjects.Root(root)}
+			o := credential.SetupOptions{Root: subjects.Root(root), Bodies: bodies}
 			for _, r := range rotate {
 				if !slices.Contains(roles.All(), roles.Role(r)) {
 					return usagef("--rotate %q is no role; there are %v", r, roles.All())
@@ -84,6 +84,7 @@ that role's file alone. No secret is printed.
 	f := cmd.Flags()
 	f.StringVar(&dir, "dir", fleetDir, "folder of the fleet's keys")
 	f.StringVar(&root, "root", string(subjects.DefaultRoot), "first part of every subject")
+	f.BoolVar(&bodies, "bodies", false, "also make keys for users that may use their tenant's bucket of large bodies")
 	f.StringSliceVar(&rotate, "rotate", nil, "roles whose signing keys are replaced")
 	f.BoolVar(&asJSON, "json", false, "print what was done as JSON")
 	return cmd
@@ -184,14 +185,15 @@ func (a *app) tokenMint(r roles.Role) *cobra.Command {
 	f.StringVar(&keyFile, "key", "", "signing key of the role (default "+credential.KeyFile(fleetDir, r, false)+")")
 	f.StringVar(&out, "out", "", "file to write instead of standard output, for its owner alone")
 	f.DurationVar(&ttl, "ttl", mintTTL(r), "how long they hold; 0 is without end")
-	if len(r.Needs()) > 0 {
-		f.BoolVar(&bodies, "bodies", false, "also open the tenant's bucket of large bodies")
+	if r.HasBodies() {
+		f.BoolVar(&bodies, "bodies", false, "also open the tenant's bucket of large bodies (see setup --bodies)")
 	}
 	return cmd
 }
 
 var mintShort = map[roles.Role]string{
 	roles.Runtime:      "one session",
+	roles.Interface:    "the user's interface of one session",
 	roles.Orchestrator: "an orchestrator of one tenant",
 	roles.Host:         "one tool host of one tenant",
 	roles.Worker:       "a worker",
@@ -201,6 +203,8 @@ var mintShort = map[roles.Role]string{
 var mintLong = map[roles.Role]string{
 	roles.Runtime: `A runtime may send requests and stops of its own session,
 read its own results and answer its own policy's questions. Nothing else of the bus is open to it.`,
+	roles.Interface: `An interface may see its session's cards, press
+their buttons, and list and end its user's accounts. Give it to no process that a model runs in.`,
 	roles.Orchestrator: `An orchestrator may assemble and stop for every
 session of its tenant, and read their results.`,
 	roles.Host:   "A host may answer the calls of its own tools.",

@@ -3,7 +3,6 @@ package credential_test
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -116,15 +115,15 @@ func readFile(t testing.TB, path string) []byte {
 // options reads a configuration as the server does, and moves it to free ports and a folder of the test.
 func (i *installation) options(t testing.TB, file string) *server.Options {
 	t.Helper()
-	o, err := server.ProcessConfigFile(filepath.Join(i.dir, file))
-	if err != nil {
+	o := &server.Options{StoreDir: t.TempDir()} // as by -sd
+	if err := o.ProcessConfigFile(filepath.Join(i.dir, file)); err != nil {
 		t.Fatal(err)
 	}
 	if o.Host != "0.0.0.0" || o.Port != 4222 || o.HTTPHost != "127.0.0.1" || o.HTTPPort != 8222 || !o.JetStream {
 		t.Errorf("%s: listens on %s:%d, monitoring on %s:%d, JetStream %v", file, o.Host, o.Port, o.HTTPHost, o.HTTPPort, o.JetStream)
 	}
 	o.Host, o.Port, o.HTTPPort = "127.0.0.1", server.RANDOM_PORT, server.RANDOM_PORT
-	o.StoreDir, o.NoSigs, o.NoLog = t.TempDir(), true, true
+	o.NoSigs, o.NoLog = true, true
 	return o
 }
 
@@ -213,7 +212,7 @@ func (b *bus) login(r roles.Role, n roles.Names, more ...nats.Option) *user {
 	closed := make(chan struct{})
 	var options []nats.Option
 	switch r {
-	case roles.Runtime, roles.Orchestrator:
+	case roles.Runtime, roles.Interface, roles.Orchestrator:
 		options = subjects.ConnectOptions(n.Tenant, n.Session)
 	case roles.Host:
 		options = subjects.ConnectOptions(n.Tenant, n.Host)
@@ -319,7 +318,7 @@ func await[T any](t testing.TB, c <-chan T, what string) T {
 		return v
 	case <-time.After(60 * time.Second):
 		t.Fatal("waited in vain for " + what)
-		panic(fmt.Sprint("not reached"))
+		panic("not reached")
 	}
 }
 

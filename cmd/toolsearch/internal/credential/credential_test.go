@@ -56,7 +56,7 @@ func TestSetupFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(first.Made) != 9 || len(first.Kept) != 0 {
+	if len(first.Made) != 11 || len(first.Kept) != 0 {
 		t.Errorf("made %v, kept %v", first.Made, first.Kept)
 	}
 	keys := map[string][]byte{}
@@ -80,7 +80,7 @@ func TestSetupFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(second.Made) != 3 || len(second.Kept) != 9 {
+	if len(second.Made) != 3 || len(second.Kept) != 11 {
 		t.Errorf("the second time made %v, kept %v", second.Made, second.Kept)
 	}
 	for path, before := range keys {

@@ -44,13 +44,15 @@ var outside = refusals{
 		subjects.InboxPrefix("default", "other") + ".x.y", roles.WorkerInbox + ".x.y",
 		root.Request("globex", "cli", subjects.VerbAssemble), root.Request("default", "other", subjects.VerbCall),
 		root.StopSession("globex", "cli"), root.StopCall("globex", "cli", "c1"),
+		root.Request("default", "other", subjects.VerbAccounts), root.Request("globex", "cli", subjects.VerbDisconnect),
+		root.Card("default", "cli", "op1"),
 	},
 	subscribe: []string{
 		root.Jobs(), root.TenantJobs("default"), root.Requests("*"), root.Request("default", "cli", subjects.VerbSearch),
 		root.StopSession("default", "cli"), "$SRV.>", "$SRV.PING", roles.WorkerInbox + ".>",
 		subjects.InboxPrefix("globex", "cli") + ".>",
 		root.Result("globex", "*", "*"), root.Hook("globex", "cli", "*"), root.Host("globex", "tools-1", "*"),
-		root.Hook("default", "other", "*"), root.Host("default", "tools-2", "*"),
+		root.Hook("default", "other", "*"), root.Host("default", "tools-2", "*"), root.SessionCards("default", "other"),
 	},
 }
 
@@ -62,19 +64,33 @@ func TestFences(t *testing.T) {
 			publish: []string{
 				root.Request("default", "other", subjects.VerbAssemble), root.Request("default", "other", subjects.VerbSearch),
 				root.StopSession("default", "other"), root.StopCall("default", "other", "c1"),
+				// The user's, of its own session.
+				root.Request("default", "cli", subjects.VerbAnswer), root.Request("default", "cli", subjects.VerbOperation),
+				root.Request("default", "cli", subjects.VerbAccounts), root.Request("default", "cli", subjects.VerbDisconnect),
 			},
 			subscribe: []string{
-				root.SessionResults("default", "other"), root.Result("default", "*", "*"), root.Result("default", "other", "c1"),
+				root.SessionCards("default", "cli"), "toolsearch.v1.card.>", root.SessionResults("default", "other"), root.Result("default", "*", "*"), root.Result("default", "other", "c1"),
 				subjects.InboxPrefix("default", "other") + ".>", "_INBOX_default.>", "_INBOX_default.*.x", root.Host("default", "tools-1", "*"),
 				root.Hook("default", "*", subjects.HookPre),
 			},
 		}},
+		roles.Interface: {internals, outside, {
+			publish: []string{
+				root.Request("default", "cli", subjects.VerbAssemble), root.Request("default", "cli", subjects.VerbCall),
+				root.StopSession("default", "cli"),
+			},
+			subscribe: []string{
+				root.SessionResults("default", "cli"), root.Hook("default", "cli", "*"), "toolsearch.v1.card.>",
+				subjects.InboxPrefix("default", "other") + ".>", root.Host("default", "tools-1", "*"),
+			},
+		}},
 		roles.Orchestrator: {internals, outside, {
 			publish: []string{
+				root.Request("default", "cli", subjects.VerbAccounts), root.Request("default", "cli", subjects.VerbAnswer),
 				root.Request("default", "cli", subjects.VerbSearch), root.Request("default", "cli", subjects.VerbDescribe),
 				root.Request("default", "cli", subjects.VerbCall), root.Request("globex", "cli", subjects.VerbAssemble),
 			},
-			subscribe: []string{root.Hook("default", "cli", "*"), "_INBOX_globex.>", root.Host("default", "tools-1", "*")},
+			subscribe: []string{root.Hook("default", "cli", "*"), root.SessionCards("default", "cli"), "_INBOX_globex.>", root.Host("default", "tools-1", "*")},
 		}},
 		roles.Host: {internals, outside, {
 			publish: []string{root.Request("default", "cli", subjects.VerbAssemble), root.StopSession("default", "cli")},
@@ -148,7 +164,7 @@ func TestReplySubjectIsNoWayOut(t *testing.T) {
 
 		runtime := b.login(roles.Runtime, own)
 		targets := []string{root.StopSession("default", "other"), root.StopCall("globex", "s", "c"), record,
-			root.Job("default", "other"), root.Result("default", "other", "c1"), "$JS.API.STREAM.PURGE.TOOLSEARCH_JOBS",
+			root.Job("default", "other"), root.Result("default", "other", "c1"), root.Card("default", "other", "op1"), "$JS.API.STREAM.PURGE.TOOLSEARCH_JOBS",
 			"$JS.API.STREAM.DELETE.TOOLSEARCH_JOBS", root.Host("default", "tools-1", subjects.HostCall)}
 		for _, reply := range targets {
 			for _, subject := range []string{root.StopSession("default", "cli"), root.Request("default", "cli", subjects.VerbSearch)} {
@@ -264,4 +280,57 @@ func TestInboxIsPrivate(t *testing.T) {
 	if err != nil || json.Unmarshal(m.Data, &ack) != nil || ack.Seq == 0 {
 		t.Fatalf("%v %v", m, err)
 	}
+}
+
+// TestInterfaceIsPrivate checks that what a user's interface is answered and shown does not reach the runtime of the very
+// same session, although both listen to an inbox of the same name.
+func TestInterfaceIsPrivate(t *testing.T) {
+	t.Parallel()
+	modes(t, func(t *testing.T, b *bus) {
+		ctx := inTime(t)
+		worker := b.login(roles.Worker, own)
+		if _, err := worker.Conn.Subscribe(root.Requests(subjects.VerbAccounts), func(m *nats.Msg) {
+			if err := m.Respond([]byte("for the user")); err != nil {
+				t.Error(err)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := worker.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		runtime, user := b.login(roles.Runtime, own), b.login(roles.Interface, own)
+		overheard, err := runtime.SubscribeSync(subjects.InboxPrefix("default", "cli") + ".>")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cards, err := user.SubscribeSync(root.SessionCards("default", "cli"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range []interface{ Flush() error }{runtime, user} {
+			if err := u.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m, err := user.RequestWithContext(ctx, root.Request("default", "cli", subjects.VerbAccounts), nil)
+		if err != nil || string(m.Data) != "for the user" {
+			t.Fatalf("%v, %v", m, err)
+		}
+		if err := worker.Publish(root.Card("default", "cli", "op1"), []byte("a card")); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := cards.NextMsgWithContext(ctx); err != nil || string(m.Data) != "a card" {
+			t.Fatalf("%v, %v", m, err)
+		}
+		// A round trip of the runtime's own: what was on its way to it has come.
+		if err := runtime.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if n, _, err := overheard.Pending(); err != nil || n != 0 {
+			t.Errorf("the runtime overheard %d messages, %v", n, err)
+		}
+		runtime.quiet(roles.Runtime)
+		user.quiet(roles.Interface)
+	})
 }

@@ -25,7 +25,7 @@ func Passwords(n roles.Names) ([]byte, error) {
 		fmt.Fprintf(&w, "#   %s\n", PasswordVariable(r))
 	}
 	w.WriteString("\naccounts {\n")
-	for _, account := range []string{roles.Service, roles.Clients} {
+	for _, account := range roles.Accounts() {
 		if err := writeAccount(&w, account, n); err != nil {
 			return nil, err
 		}

@@ -77,7 +77,8 @@ func (s *setup) resolver() ([]byte, error) {
 		return nil, err
 	}
 	ids := map[string]string{}
-	for _, account := range []string{roles.Service, roles.Clients, system} {
+	accounts := append(roles.Accounts(), system)
+	for _, account := range accounts {
 		if _, ids[account], err = s.pair("account-"+account, nkeys.CreateAccount); err != nil {
 			return nil, err
 		}
@@ -95,7 +96,7 @@ system_account: %s
 resolver: MEMORY
 resolver_preload: {
 `, signed, ids[system])
-	for _, account := range []string{roles.Service, roles.Clients, system} {
+	for _, account := range accounts {
 		claims, err := s.account(account, ids)
 		if err != nil {
 			return nil, err
@@ -138,8 +139,8 @@ func (s *setup) account(account string, ids map[string]string) (*jwt.AccountClai
 			continue
 		}
 		for _, bodies := range []bool{false, true} {
-			if bodies && (!s.o.Bodies || len(r.Needs()) == 0) {
-				continue // not wanted, or may use every bucket anyway
+			if bodies && (!s.o.Bodies || !r.HasBodies()) {
+				continue
 			}
 			scope, err := s.scope(r, bodies, ids[account])
 			if err != nil {
