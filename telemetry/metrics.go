@@ -35,7 +35,6 @@ var (
 type Metrics struct {
 	process      metric.Float64Histogram
 	requestWait  metric.Float64Histogram
-	inFlight     metric.Int64UpDownCounter
 	mistakes     metric.Int64Counter
 	unanswered   metric.Int64Counter
 	search       metric.Float64Histogram
@@ -80,7 +79,7 @@ type Metrics struct {
 
 // observed are the instruments that are read when somebody scrapes.
 type observed struct {
-	tasks, limit                                     metric.Int64ObservableGauge
+	inFlight, tasks, limit                           metric.Int64ObservableGauge
 	cacheBytes, cacheLimit, cacheEntries             metric.Int64ObservableGauge
 	jobs, jobLimit, pending, ackPending, redelivered metric.Int64ObservableGauge
 	oldest                                           metric.Float64ObservableGauge
@@ -138,7 +137,6 @@ func newMetrics(meter metric.Meter) (*Metrics, error) {
 		// messaging.process.duration is the conventions' (messaging-metrics.md), with their bounds.
 		process:     m.seconds("messaging.process.duration", "Duration of processing a message: a request or a job.", messageBounds),
 		requestWait: m.seconds("toolsearch.request.wait.duration", "How long a request waited for a place.", fineBounds),
-		inFlight:    m.upDown("toolsearch.requests.in_flight", "{request}", "Requests that wait or run."),
 		mistakes:    m.counter("toolsearch.model.mistakes", "{reply}", "Replies that tell a model of its mistake."),
 		unanswered:  m.counter("toolsearch.replies.unsent", "{reply}", "Requests that named no reply subject, and replies that could not be sent."),
 
@@ -178,6 +176,7 @@ func newMetrics(meter metric.Meter) (*Metrics, error) {
 	info, err := meter.Int64Gauge("toolsearch.build.info", metric.WithDescription("1, with the build as attributes."))
 	out.buildInfo = made(m, info, err)
 	out.observed = observed{
+		inFlight:     m.gauge("toolsearch.requests.in_flight", "{request}", "Requests that wait or run."),
 		tasks:        m.gauge("toolsearch.pool.tasks", "{task}", "Tasks of a pool that run or wait."),
 		limit:        m.gauge("toolsearch.pool.limit", "{task}", "Most tasks of a pool that may run or wait."),
 		cacheBytes:   m.gauge("toolsearch.cache.size", "By", "Bytes that a cache holds."),
@@ -225,7 +224,6 @@ func (m *Metrics) begin() {
 	}
 	for _, verb := range []string{"assemble", "search", "describe", "call"} {
 		set := m.requestSet(verb, "", "")
-		m.inFlight.Add(ctx, 0, set)
 		m.mistakes.Add(ctx, 0, set)
 		m.unanswered.Add(ctx, 0, set)
 	}
@@ -269,16 +267,6 @@ func (m *Metrics) requestSet(verb, template, code string) metric.MeasurementOpti
 // for one that failed, else empty. ctx should hold the message's span: it becomes the exemplar.
 func (m *Metrics) Processed(ctx context.Context, verb, template, code string, took time.Duration) {
 	m.process.Record(ctx, took.Seconds(), m.requestSet(verb, template, code))
-}
-
-// Arrived counts a request in, Left counts it out.
-func (m *Metrics) Arrived(ctx context.Context, verb string) {
-	m.inFlight.Add(ctx, 1, m.requestSet(verb, "", ""))
-}
-
-// Left counts a request out.
-func (m *Metrics) Left(ctx context.Context, verb string) {
-	m.inFlight.Add(ctx, -1, m.requestSet(verb, "", ""))
 }
 
 // Waited tells how long a request waited for its place.
@@ -487,11 +475,13 @@ func (m *Metrics) exportFailed(ctx context.Context, signal string) {
 
 // Figures are what a worker shows when somebody scrapes.
 type Figures struct {
-	Ready  bool
-	Pools  []PoolFigures
-	Caches []CacheFigures
-	Bus    BusFigures
-	Queue  *QueueFigures // nil while nothing is known
+	Ready bool
+	// InFlight are the requests of each verb that wait or run.
+	InFlight map[string]int64
+	Pools    []PoolFigures
+	Caches   []CacheFigures
+	Bus      BusFigures
+	Queue    *QueueFigures // nil while nothing is known
 }
 
 // PoolFigures are those of one pool. A negative bound is left out.
@@ -527,7 +517,7 @@ func (m *Metrics) Observe(read func(context.Context) Figures) (stop func(), err 
 	r, err := m.meter.RegisterCallback(func(ctx context.Context, to metric.Observer) error {
 		m.observe(to, read(ctx))
 		return nil
-	}, o.tasks, o.limit, o.cacheBytes, o.cacheLimit, o.cacheEntries, o.jobs, o.jobLimit, o.pending, o.ackPending, o.redelivered,
+	}, o.inFlight, o.tasks, o.limit, o.cacheBytes, o.cacheLimit, o.cacheEntries, o.jobs, o.jobLimit, o.pending, o.ackPending, o.redelivered,
 		o.oldest, o.letters, o.ready, o.connected, o.reconnects, o.messages, o.bytes)
 	if err != nil {
 		return func() {}, err
@@ -538,6 +528,9 @@ func (m *Metrics) Observe(read func(context.Context) Figures) (stop func(), err 
 func (m *Metrics) observe(to metric.Observer, f Figures) {
 	o := m.observed
 	to.ObserveInt64(o.ready, truth(f.Ready))
+	for verb, n := range f.InFlight {
+		to.ObserveInt64(o.inFlight, n, m.requestSet(verb, "", ""))
+	}
 	for _, p := range f.Pools {
 		for _, s := range [...]struct {
 			state        string

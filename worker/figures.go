@@ -16,7 +16,10 @@ func (w *Worker) Broken() []string {
 
 // figures is what the worker shows to whoever reads its metrics. It asks no server.
 func (w *Worker) figures(context.Context) telemetry.Figures {
-	f := telemetry.Figures{Ready: w.Health().Ready}
+	f := telemetry.Figures{Ready: w.Health().Ready, InFlight: make(map[string]int64, len(w.endpoints))}
+	for _, ep := range w.endpoints {
+		f.InFlight[string(ep.verb)] = ep.counters.inFlight.Load()
+	}
 	for _, p := range [...]struct {
 		name string
 		pool *pool

@@ -95,7 +95,6 @@ func (e *endpoint) accept(msg micro.Request) {
 		return
 	}
 	e.counters.inFlight.Add(1)
-	e.metrics().Arrived(e.worker.base, string(e.verb))
 	r := &request{worker: e.worker, endpoint: e, msg: msg, arrived: time.Now()}
 	if err := r.address(); err != nil {
 		r.reject(err)

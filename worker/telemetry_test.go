@@ -66,7 +66,9 @@ func stage(t testing.TB, rec, runtime *telemetry.Recorder, o Options) *theater {
 	host, err := toolhost.Serve(x.dial(), toolhost.Options{Tenant: "acme", Host: "desk", Start: rec.Incoming}, toolhost.Tool{
 		Toolset:    "mcp-desk",
 		Definition: json.RawMessage(`{"name":"mcp__desk__note","description":"Write a note","parameters":{}}`),
-		Run:        func(context.Context, toolhost.Request) (any, error) { return json.RawMessage(`{"noted":"plainresult"}`), nil },
+		Run: func(context.Context, toolhost.Request) (any, error) {
+			return json.RawMessage(`{"noted":"plainresult"}`), nil
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
