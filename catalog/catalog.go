@@ -91,7 +91,7 @@ func (b *builder) element() error {
 		return err
 	}
 	c := b.catalog
-	t, properties, rejected := b.reader.accept()
+	t, schema, rejected := b.reader.accept()
 	if rejected != nil {
 		c.rejected = append(c.rejected, *rejected)
 		return nil
@@ -106,7 +106,7 @@ func (b *builder) element() error {
 	}
 	c.names.add(strings.ToLower(t.Name), len(c.tools))
 	c.tools = append(c.tools, t)
-	b.indexer.add(&c.tools[len(c.tools)-1], properties)
+	b.indexer.add(&c.tools[len(c.tools)-1], schema)
 	if b.indexer.overflow {
 		return tooManyWords()
 	}

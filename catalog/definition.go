@@ -81,10 +81,12 @@ type definition struct {
 	schemas [3]schema
 }
 
-// schema is a parameter schema, the keys of its "properties" in their order, and its "required".
+// schema is a parameter schema, the keys of its "properties" in their order, what it says about those, and its
+// "required".
 type schema struct {
 	field
 	properties [][]byte
+	details    [][]byte // descriptions and enum values, between their quotes; bounded
 	required   []byte
 }
 
@@ -194,7 +196,7 @@ func (r *definitionReader) definition(whole *field, d *definition, outer bool) e
 
 // schema takes a value that should be a parameter schema.
 func (r *definitionReader) schema(s *schema) error {
-	s.properties, s.required = s.properties[:0], nil
+	s.properties, s.details, s.required = s.properties[:0], s.details[:0], nil
 	s.kind = r.peek()
 	start := r.pos
 	err := r.fields(func(key []byte) error {
@@ -209,13 +211,47 @@ func (r *definitionReader) schema(s *schema) error {
 		default:
 			return r.skip()
 		}
-		s.properties = s.properties[:0]
+		s.properties, s.details = s.properties[:0], s.details[:0]
 		return r.fields(func(key []byte) error {
 			s.properties = append(s.properties, key)
-			return r.skip()
+			return r.parameter(s, 1)
 		})
 	})
 	s.raw = r.data[start:r.pos]
+	return err
+}
+
+// parameter takes the schema of one parameter, at a depth of such, and keeps what it says in words.
+func (r *definitionReader) parameter(s *schema, depth int) error {
+	if depth > maxDetailDepth || len(s.details) >= maxDetailTexts {
+		return r.skip()
+	}
+	return r.fields(func(key []byte) error {
+		switch string(key) {
+		case "description":
+			return r.detail(s)
+		case "enum":
+			if r.peek() == '[' {
+				return r.array(func() error { return r.detail(s) })
+			}
+		case "properties":
+			return r.fields(func([]byte) error { return r.parameter(s, depth+1) })
+		case "items":
+			return r.parameter(s, depth+1)
+		}
+		return r.skip()
+	})
+}
+
+// detail takes a value and keeps it if it is a string.
+func (r *definitionReader) detail(s *schema) error {
+	if r.peek() != '"' {
+		return r.skip()
+	}
+	text, err := r.text()
+	if err == nil && len(s.details) < maxDetailTexts {
+		s.details = append(s.details, text)
+	}
 	return err
 }
 
@@ -230,13 +266,14 @@ func (d *definition) reset() {
 	d.name, d.description, d.source = field{}, field{}, field{}
 	for i := range d.schemas {
 		d.schemas[i].field = field{}
-		d.schemas[i].properties, d.schemas[i].required = d.schemas[i].properties[:0], nil
+		s := &d.schemas[i]
+		s.properties, s.details, s.required = s.properties[:0], s.details[:0], nil
 	}
 }
 
-// accept turns the element that was read into a tool, with the keys of its parameters. rejected is nil, or tells why
-// the element cannot be read.
-func (r *definitionReader) accept() (t Tool, properties [][]byte, rejected *subjects.RejectedTool) {
+// accept turns the element that was read into a tool, with its schema, nil for none. rejected is nil, or tells why the
+// element cannot be read.
+func (r *definitionReader) accept() (t Tool, s *schema, rejected *subjects.RejectedTool) {
 	e := &r.element
 	d := &e.outer
 	if e.function.kind == '{' {
@@ -246,7 +283,6 @@ func (r *definitionReader) accept() (t Tool, properties [][]byte, rejected *subj
 	if problem == "" && r.deepest-r.depth > MaxNesting {
 		problem = fmt.Sprintf("nested deeper than %d levels", MaxNesting)
 	}
-	var s *schema
 	if problem == "" {
 		t, s, problem = r.tool(d)
 	}
@@ -254,10 +290,10 @@ func (r *definitionReader) accept() (t Tool, properties [][]byte, rejected *subj
 		return Tool{}, nil, &subjects.RejectedTool{Name: shown(d.name), Toolset: shown(e.toolset), Reason: problem}
 	}
 	if s != nil {
-		t.Parameters, t.required, properties = json.RawMessage(s.raw), s.required, s.properties
+		t.Parameters, t.required = json.RawMessage(s.raw), s.required
 	}
 	t.chars = int32(definitionChars(&t, d == &e.inner))
-	return t, properties, nil
+	return t, s, nil
 }
 
 // shapeProblem says what is wrong with the element around its definition.

@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"math"
+	"slices"
 	"strings"
 	"unicode"
 	"unsafe"
@@ -24,6 +26,9 @@ type index struct {
 	plainPostings map[uint32][]posting
 	plainLengths  []uint32
 	plainTotal    uint64
+
+	fields    fieldIndex
+	spellings spellings
 
 	vocabularyBytes int64
 }
@@ -71,7 +76,7 @@ func (x *index) size() int64 {
 	for _, list := range x.plainPostings {
 		n += int64(len(list))*posting + 2*(4+24)
 	}
-	return n
+	return n + x.fields.size() + x.spellings.size()
 }
 
 // indexer builds an index, tool by tool.
@@ -88,22 +93,35 @@ type indexer struct {
 	tokens  []uint32
 	full    []uint32
 	plain   []uint32
+	fields  []packedCounts
 	lengths [2]uint32
+	// The field at hand, how many words of each the tool has, the hash of the last word in it, and all its pairs.
+	field  textField
+	counts fieldCounts
+	last   uint32
+	pairs  []uint16
 }
 
 // wordTokens are the tokens of a word in both readings. For a plain word, other is nil and its one token is in both.
 type wordTokens struct {
 	token uint32
+	stop  bool // it says nothing, see [stopWords]
 	other *otherTokens
 }
 
-type otherTokens struct{ full, plain []uint32 }
+type otherTokens struct {
+	full, plain []uint32
+	parts       []uint32 // of full: the parts, or the whole of a word without parts
+}
 
 // maxSeen bounds what is remembered of words as they are written, for texts that do not repeat theirs.
 const maxSeen = 1 << 17
 
 // record says how often a tool has a token in either reading.
-type record struct{ token, tool, full, plain uint32 }
+type record struct {
+	token, tool, full, plain uint32
+	fields                   packedCounts
+}
 
 // recordLog holds records in the order of their tools. It grows in pieces, so that nothing is moved.
 type recordLog [][]record
@@ -136,21 +154,41 @@ func newIndexer() *indexer {
 	}
 }
 
-// add indexes the next tool: its name, its group's label, its description and the names of its parameters. Nothing from
-// deeper in the schema is indexed.
-func (x *indexer) add(t *Tool, parameters [][]byte) {
-	name := strings.TrimPrefix(t.Name, "mcp__")
-	x.text(name)
-	if _, source := t.Source(); source != "" {
-		if label := t.Label(); !hasWord(name, label) {
-			x.text(label)
-		}
+// add indexes the next tool: its name, its group's label, its description and the names of its parameters. What stands
+// deeper in the schema is for the near half of a search alone.
+func (x *indexer) add(t *Tool, s *schema) {
+	server, name := splitName(t.Name)
+	x.text(sourceField, server)
+	x.text(nameField, name)
+	if label := indexedLabel(t); label != "" {
+		x.text(sourceField, label)
 	}
-	x.text(t.Description)
-	for _, key := range keys(parameters) {
-		x.text(key)
+	x.text(aboutField, t.Description)
+	if s != nil {
+		for _, key := range keys(s.properties) {
+			x.text(parameterField, key)
+		}
+		x.details(s.details)
 	}
 	x.endTool()
+}
+
+// splitName parts a name mcp__<server>__<tool> into its server and the rest. Any other name has no server in it.
+func splitName(full string) (server, name string) {
+	rest, ok := strings.CutPrefix(full, "mcp__")
+	if server, name, found := strings.Cut(rest, "__"); ok && found {
+		return server, name
+	}
+	return "", rest
+}
+
+// indexedLabel is the label of a tool's group where it is indexed: it is not if the name says it already.
+func indexedLabel(t *Tool) string {
+	_, source := t.Source()
+	if label := t.Label(); source != "" && !hasWord(strings.TrimPrefix(t.Name, "mcp__"), label) {
+		return label
+	}
+	return ""
 }
 
 // hasWord reports whether label is literally one of the words of a name, which are parted by _ . : - and spaces.
@@ -178,25 +216,82 @@ func keys(written [][]byte) []string {
 	return all
 }
 
-func (x *indexer) text(text string) {
+func (x *indexer) text(f textField, text string) {
+	x.field, x.last = f, 0
 	s := wordScanner{text: text}
 	for word, kind := s.next(); kind != noWord && !x.overflow; word, kind = s.next() {
-		w, ok := x.seen[word]
-		if !ok {
-			if w = x.read(word, kind); len(x.seen) < maxSeen {
-				x.seen[strings.Clone(word)] = w
-			}
-		}
+		w := x.tokensOf(word, kind)
 		if w.other == nil {
 			x.count(w.token, 1, 1)
-			continue
+			x.countField(w.token, covers)
+		} else {
+			x.countOther(w.other)
 		}
-		for _, t := range w.other.full {
-			x.count(t, 1, 0)
+		if !w.stop {
+			x.countPairs(&w)
 		}
-		for _, t := range w.other.plain {
-			x.count(t, 0, 1)
+	}
+}
+
+// details indexes what the schema says about the parameters.
+func (x *indexer) details(texts [][]byte) {
+	x.field = detailField
+	words := 0
+	for _, raw := range texts {
+		text, _ := unquote(raw)
+		s := wordScanner{text: text}
+		for word, kind := s.next(); kind != noWord && !x.overflow; word, kind = s.next() {
+			if words++; words > maxDetailWords {
+				return
+			}
+			w := x.tokensOf(word, kind)
+			if w.other == nil {
+				x.countField(w.token, 0)
+				continue
+			}
+			for _, t := range w.other.full {
+				x.countField(t, 0)
+			}
 		}
+	}
+}
+
+// tokensOf is what a word yields, found out once.
+func (x *indexer) tokensOf(word string, kind wordKind) wordTokens {
+	w, ok := x.seen[word]
+	if !ok {
+		if w = x.read(word, kind); len(x.seen) < maxSeen {
+			x.seen[strings.Clone(word)] = w
+		}
+	}
+	return w
+}
+
+func (x *indexer) countOther(o *otherTokens) {
+	for _, t := range o.full {
+		x.count(t, 1, 0)
+		x.countField(t, 0)
+	}
+	for _, t := range o.parts {
+		x.cover(t)
+	}
+	for _, t := range o.plain {
+		x.count(t, 0, 1)
+	}
+}
+
+// countPairs enters the pairs that a word ends. Words that say nothing stand in no pair and between none.
+func (x *indexer) countPairs(w *wordTokens) {
+	parts := []uint32{w.token}
+	if w.other != nil {
+		parts = w.other.parts
+	}
+	for _, t := range parts {
+		hash := x.index.fields.hashes[t]
+		if x.last != 0 {
+			x.pairs = append(x.pairs, pairOf(x.last, hash))
+		}
+		x.last = hash
 	}
 }
 
@@ -204,7 +299,7 @@ func (x *indexer) text(text string) {
 func (x *indexer) read(word string, kind wordKind) wordTokens {
 	e := expand(word, kind)
 	if e.isPlain() {
-		return wordTokens{token: x.number(e.whole)}
+		return wordTokens{token: x.number(e.whole), stop: isStopWord(word)}
 	}
 	o := new(otherTokens)
 	if e.whole != "" {
@@ -213,10 +308,14 @@ func (x *indexer) read(word string, kind wordKind) wordTokens {
 	for _, p := range e.parts {
 		o.full = append(o.full, x.number(p))
 	}
+	o.parts = o.full
+	if e.whole != "" && len(e.parts) > 0 {
+		o.parts = o.full[1:]
+	}
 	for _, p := range e.plain {
 		o.plain = append(o.plain, x.number(p))
 	}
-	return wordTokens{other: o}
+	return wordTokens{stop: isStopWord(word), other: o}
 }
 
 // number is the number of a token, a new one if it has none yet.
@@ -231,14 +330,40 @@ func (x *indexer) number(token string) uint32 {
 	}
 	x.index.vocabulary[token] = n
 	x.index.vocabularyBytes += int64(len(token))
-	x.full, x.plain = append(x.full, 0), append(x.plain, 0)
+	x.full, x.plain, x.fields = append(x.full, 0), append(x.plain, 0), append(x.fields, 0)
+	f := &x.index.fields
+	f.words, f.hashes = append(f.words, token), append(f.hashes, hashWord(token))
 	return n
 }
 
-func (x *indexer) count(token, full, plain uint32) {
-	if x.full[token]+x.plain[token] == 0 {
+// meet notes that the tool has a token.
+func (x *indexer) meet(token uint32) {
+	if x.full[token]+x.plain[token]+uint32(x.fields[token]) == 0 {
 		x.tokens = append(x.tokens, token)
 	}
+}
+
+// countField counts a token in the field at hand; mark is set on it if that is the name.
+func (x *indexer) countField(token uint32, mark packedCounts) {
+	x.meet(token)
+	x.fields[token] = x.fields[token].plus(x.field)
+	if x.counts[x.field] < math.MaxUint16 {
+		x.counts[x.field]++
+	}
+	if mark != 0 {
+		x.cover(token)
+	}
+}
+
+// cover notes that a query must have the token to cover the name.
+func (x *indexer) cover(token uint32) {
+	if x.field == nameField {
+		x.fields[token] |= covers
+	}
+}
+
+func (x *indexer) count(token, full, plain uint32) {
+	x.meet(token)
 	x.full[token] += full
 	x.plain[token] += plain
 	x.lengths[0] += full
@@ -246,11 +371,17 @@ func (x *indexer) count(token, full, plain uint32) {
 }
 
 func (x *indexer) endTool() {
+	named := 0
 	for _, t := range x.tokens {
-		x.records.add(record{t, x.tool, x.full[t], x.plain[t]})
-		x.full[t], x.plain[t] = 0, 0
+		x.records.add(record{t, x.tool, x.full[t], x.plain[t], x.fields[t]})
+		if x.fields[t]&covers != 0 {
+			named++
+		}
+		x.full[t], x.plain[t], x.fields[t] = 0, 0, 0
 	}
 	x.tokens = x.tokens[:0]
+	x.index.fields.endTool(x.counts, named, x.pairs)
+	x.counts, x.pairs = fieldCounts{}, x.pairs[:0]
 	i := x.index
 	i.lengths = append(i.lengths, x.lengths[0])
 	i.total += uint64(x.lengths[0])
@@ -264,12 +395,15 @@ func (x *indexer) endTool() {
 func (x *indexer) finish() *index {
 	i := x.index
 	tokens := len(x.full)
-	i.starts = make([]uint32, tokens+1)
+	i.starts, i.fields.starts = make([]uint32, tokens+1), make([]uint32, tokens+1)
 	differs := make([]bool, tokens)
 	alike := true
 	for r := range x.records.all {
 		if r.full > 0 {
 			i.starts[r.token+1]++
+		}
+		if r.fields != 0 {
+			i.fields.starts[r.token+1]++
 		}
 		if r.full != r.plain {
 			differs[r.token], alike = true, false
@@ -277,14 +411,19 @@ func (x *indexer) finish() *index {
 	}
 	for t := range tokens {
 		i.starts[t+1] += i.starts[t]
+		i.fields.starts[t+1] += i.fields.starts[t]
 	}
 	// Records come in the order of the tools, so each token's postings do too.
-	i.postings = make([]posting, i.starts[tokens])
-	next := append([]uint32(nil), i.starts[:tokens]...)
+	i.postings, i.fields.postings = make([]posting, i.starts[tokens]), make([]fieldPosting, i.fields.starts[tokens])
+	next, nextField := slices.Clone(i.starts[:tokens]), slices.Clone(i.fields.starts[:tokens])
 	for r := range x.records.all {
 		if r.full > 0 {
 			i.postings[next[r.token]] = posting{r.tool, r.full}
 			next[r.token]++
+		}
+		if r.fields != 0 {
+			i.fields.postings[nextField[r.token]] = fieldPosting{r.tool, r.fields}
+			nextField[r.token]++
 		}
 	}
 	if alike {
@@ -293,6 +432,8 @@ func (x *indexer) finish() *index {
 		i.plainPostings = plainLists(x.records, differs)
 	}
 	i.dense = denseTokens(i)
+	i.fields.finish()
+	i.spellings = newSpellings(i)
 	x.seen, x.records = nil, nil
 	return i
 }

@@ -26,6 +26,8 @@ type hit struct {
 type extraDoc struct {
 	name string // as a query may spell it in full
 	text string // what is indexed of it
+	// The same by field, for the near half of a search.
+	source, title, about string
 }
 
 // rank finds the documents of set, and the extra ones, that answer a query: best first, at most limit of them, and how
@@ -102,8 +104,8 @@ func (r *ranking) run(query string, plain bool) ([]hit, int) {
 
 // setLengths are the summed lengths of the documents of a set, in both readings.
 type setLengths struct {
-	index       *index
-	full, plain uint64
+	index                 *index
+	full, plain, weighted uint64
 }
 
 // measure finds the set's bits and the number and lengths of all documents, extra ones included.
@@ -141,6 +143,7 @@ func (s *Set) lengthsIn(x *index) *setLengths {
 	for i := range s.All() {
 		l.full += uint64(x.lengths[i])
 		l.plain += uint64(plain[i])
+		l.weighted += uint64(x.fields.weighted[i])
 	}
 	s.lengths.Store(l)
 	return l

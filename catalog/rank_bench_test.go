@@ -106,7 +106,7 @@ func BenchmarkSearchExtra(b *testing.B) {
 	extra := make([]extraDoc, 20)
 	for i := range extra {
 		t := c.Tool(i * 37)
-		extra[i] = extraDoc{fmt.Sprintf("connectors__c__%d", i), t.Name + " " + t.Description}
+		extra[i] = extraDoc{name: fmt.Sprintf("connectors__c__%d", i), text: t.Name + " " + t.Description}
 	}
 	queries := benchmarkQueries(c, 1000)
 	set := FullSet(c.Len())

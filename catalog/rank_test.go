@@ -373,7 +373,7 @@ func drawQuery(t *rapid.T, c *Catalog) string {
 func drawExtra(t *rapid.T) []extraDoc {
 	extra := make([]extraDoc, rapid.IntRange(0, 3).Draw(t, "extra"))
 	for i := range extra {
-		extra[i] = extraDoc{fmt.Sprintf("connectors__c__%d", i), drawText(t, "text", 6)}
+		extra[i] = extraDoc{name: fmt.Sprintf("connectors__c__%d", i), text: drawText(t, "text", 6)}
 	}
 	return extra
 }
@@ -534,8 +534,8 @@ func TestRankExtraDocuments(t *testing.T) {
 		catalogtest.Tool("mcp-mail", "mcp__mail__list", "Lists mail."),
 	})
 	extra := []extraDoc{
-		{"connectors__gmail__SEND_EMAIL", "gmail GMAIL SEND EMAIL Sends one email"},
-		{"connectors__gmail__SEND_DRAFT", "gmail GMAIL SEND EMAIL Sends one email"},
+		{name: "connectors__gmail__SEND_EMAIL", text: "gmail GMAIL SEND EMAIL Sends one email"},
+		{name: "connectors__gmail__SEND_DRAFT", text: "gmail GMAIL SEND EMAIL Sends one email"},
 	}
 	hits, total := rank(c, FullSet(c.Len()), "send email", 5, extra)
 	if got := hitNames(c, hits, extra); total != 2 || got[0] != extra[0].name || got[1] != extra[1].name {

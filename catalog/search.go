@@ -63,7 +63,7 @@ func (s *Scope) ParseSearch(arguments json.RawMessage) (*SearchQuery, error) {
 // Search answers a query from the scope's deferred tools and from what the gateway found; remote is nil where it was
 // not asked. The tools of both are ranked as one list, by the statistics of exactly these.
 func (s *Scope) Search(q *SearchQuery, remote *RemoteSearch) *subjects.SearchReply {
-	a := searchAnswer{scope: s, query: q, told: make(map[string]bool), reply: &subjects.SearchReply{
+	a := searchAnswer{scope: s, query: q, recorded: make(map[string]bool), reply: &subjects.SearchReply{
 		Queries: q.Queries,
 		Results: make([]subjects.SearchGroup, 0, len(q.Queries)),
 		Tools:   make(subjects.Ordered[subjects.ToolRecord], 0, len(q.Queries)*q.Limit),
@@ -75,6 +75,7 @@ func (s *Scope) Search(q *SearchQuery, remote *RemoteSearch) *subjects.SearchRep
 		}
 		a.group(query, found)
 	}
+	a.recordNear()
 	a.reply.TotalAvailable = s.deferred.Len() + a.remoteTold
 	if remote != nil {
 		a.reply.Connectors = remote.Condition
@@ -87,24 +88,21 @@ type searchAnswer struct {
 	scope      *Scope
 	query      *SearchQuery
 	reply      *subjects.SearchReply
-	told       map[string]bool // the names that have a record
+	recorded   map[string]bool // the names that have a record
+	nearTools  []nearTool
 	remoteTold int
 	sources    []subjects.AvailableSource // made once, for the first empty group
 }
 
 func (a *searchAnswer) group(query string, found []RemoteTool) {
 	c := a.scope.catalog
-	hits, total := rank(c, a.scope.deferred, query, a.query.Limit, remoteDocs(found))
+	extra := remoteDocs(found)
+	hits, total := rank(c, a.scope.deferred, query, a.query.Limit, extra)
 	group := subjects.SearchGroup{Query: query, Matches: make([]string, len(hits))}
 	for i, h := range hits {
-		if h.doc < c.Len() {
-			group.Matches[i] = c.tools[h.doc].Name
-			a.record(c.tools[h.doc].Name, func() subjects.ToolRecord { return localRecord(&c.tools[h.doc]) })
-			continue
-		}
-		t := &found[h.doc-c.Len()]
-		group.Matches[i] = t.Name
-		if a.record(t.Name, func() subjects.ToolRecord { return remoteRecord(t) }) {
+		name, remote := a.told(h.doc, found)
+		group.Matches[i] = name
+		if a.record(h.doc, found) && remote {
 			a.remoteTold++
 		}
 	}
@@ -112,20 +110,67 @@ func (a *searchAnswer) group(query string, found []RemoteTool) {
 		group.TotalMatches, group.Truncated = total, true
 	}
 	if len(hits) == 0 {
-		if group.AvailableSources = a.availableSources(); len(group.AvailableSources) > 0 {
-			group.Hint = textEmptyGroup
-		}
+		a.near(&group, found, extra)
 	}
 	a.reply.Results = append(a.reply.Results, group)
 }
 
-// record adds the record of a name that has none yet, and reports whether it did.
-func (a *searchAnswer) record(name string, make func() subjects.ToolRecord) bool {
-	if a.told[name] {
+// near completes a group without matches: the closest tools, what is wrong with the query, and what there is instead.
+func (a *searchAnswer) near(group *subjects.SearchGroup, found []RemoteTool, extra []extraDoc) {
+	n := near(a.scope.catalog, a.scope.deferred, group.Query, a.query.Limit, extra, 0)
+	group.UnknownWords, group.DidYouMean = n.unknown, n.suggestions
+	if n.confident() {
+		group.Near = make([]string, len(n.hits))
+		for i, h := range n.hits {
+			group.Near[i], _ = a.told(h.doc, found)
+			a.nearTools = append(a.nearTools, nearTool{h.doc, found})
+		}
+	}
+	group.AvailableSources = a.availableSources()
+	switch {
+	case len(group.Near) > 0:
+		group.Hint = textNear(group.UnknownWords)
+	case len(group.AvailableSources) > 0:
+		group.Hint = textEmptyGroup
+	}
+}
+
+// nearTool is a tool whose record is still to be told.
+type nearTool struct {
+	doc   int
+	found []RemoteTool
+}
+
+// recordNear adds the records of the near tools, after those of all matches: these stand where they would without any.
+// The number of tools that are available does not count them.
+func (a *searchAnswer) recordNear() {
+	for _, t := range a.nearTools {
+		a.record(t.doc, t.found)
+	}
+}
+
+// told is the name of a document, and whether it is a tool of a connector.
+func (a *searchAnswer) told(doc int, found []RemoteTool) (name string, remote bool) {
+	if local := a.scope.catalog.Len(); doc >= local {
+		return found[doc-local].Name, true
+	}
+	return a.scope.catalog.tools[doc].Name, false
+}
+
+// record adds the record of a document whose name has none yet, and reports whether it did.
+func (a *searchAnswer) record(doc int, found []RemoteTool) bool {
+	name, remote := a.told(doc, found)
+	if a.recorded[name] {
 		return false
 	}
-	a.told[name] = true
-	a.reply.Tools = append(a.reply.Tools, subjects.Pair[subjects.ToolRecord]{Key: name, Value: make()})
+	a.recorded[name] = true
+	record := subjects.Pair[subjects.ToolRecord]{Key: name}
+	if remote {
+		record.Value = remoteRecord(&found[doc-a.scope.catalog.Len()])
+	} else {
+		record.Value = localRecord(&a.scope.catalog.tools[doc])
+	}
+	a.reply.Tools = append(a.reply.Tools, record)
 	return true
 }
 
@@ -173,9 +218,20 @@ func remoteDocs(found []RemoteTool) []extraDoc {
 	docs := make([]extraDoc, len(found))
 	for i := range found {
 		t := &found[i]
-		docs[i] = extraDoc{name: t.Name, text: t.Connector + " " + strings.ReplaceAll(t.Slug, "_", " ") + " " + t.Description}
+		docs[i] = extraDoc{
+			name: t.Name, text: t.Connector + " " + strings.ReplaceAll(t.Slug, "_", " ") + " " + t.Description,
+			source: t.Connector, title: remoteTitle(t), about: t.Description,
+		}
 	}
 	return docs
+}
+
+// remoteTitle is the slug without the connector that it mostly begins with, which is the source.
+func remoteTitle(t *RemoteTool) string {
+	if rest := len(t.Connector); len(t.Slug) > rest+1 && t.Slug[rest] == '_' && strings.EqualFold(t.Slug[:rest], t.Connector) {
+		return t.Slug[rest+1:]
+	}
+	return t.Slug
 }
 
 func localRecord(t *Tool) subjects.ToolRecord {

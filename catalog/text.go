@@ -93,6 +93,24 @@ const (
 	textNotFound   = "The names in not_found are not available now: use tool_search to get the names that are."
 )
 
+// textNear goes with tools that answer most of a query and not all of it.
+func textNear(unknown []string) string {
+	const told = 5
+	left := "no tool has all of these words"
+	if len(unknown) > 0 {
+		some := make([]string, 0, told)
+		for _, w := range unknown[:min(len(unknown), told)] {
+			some = append(some, quoted(w))
+		}
+		left = "no tool has " + strings.Join(some, ", ")
+		if len(unknown) > told {
+			left += " and others"
+		}
+	}
+	return bounded("Nothing matches: " + left + ", so the tools in near are the closest and no matches: take one only if its " +
+		"description fits, or search again with fewer words.")
+}
+
 // The answers to a name that tool_call cannot run.
 
 func textDirect(name string) string {
