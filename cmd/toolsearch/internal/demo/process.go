@@ -34,7 +34,8 @@ func (s *stage) startWorkers(ctx context.Context, n int) ([]*process, error) {
 		p := &process{name: fmt.Sprintf("worker-%d", i), token: token(i), log: &strings.Builder{}}
 		args := append(slices.Clone(s.Worker[1:]), "--nats", s.bus.ClientURL(), "--name", p.name, "--gateway", s.gateway.URL(), "--log-level", "warn")
 		p.cmd = exec.CommandContext(ctx, s.Worker[0], args...)
-		p.cmd.Env = append(slices.Clone(s.Environ), "TOOLSEARCH_TOOLS_CONNECTORS_TOKEN="+p.token, "TOOLSEARCH_WORKER_ACK_WAIT="+takeover.String())
+		p.cmd.Env = append(slices.Clone(s.Environ), "TOOLSEARCH_TOOLS_CONNECTORS_TOKEN="+p.token, "TOOLSEARCH_WORKER_ACK_WAIT="+takeover.String(),
+			"TOOLSEARCH_ADMIN_ADDR=", "OTEL_SDK_DISABLED=true") // a show opens no port and exports nothing
 		p.cmd.Stderr = p.log
 		if err := p.cmd.Start(); err != nil {
 			return out, fmt.Errorf("demo: start a worker process: %w", err)
