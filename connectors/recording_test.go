@@ -2,7 +2,6 @@ package connectors_test
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -74,7 +73,7 @@ func TestAttemptsAreRecorded(t *testing.T) {
 		if r.Header.Get("Baggage") != "" {
 			t.Errorf("baggage left: %v", r.Header)
 		}
-		traces[r.Header.Get(http.CanonicalHeaderKey("traceparent"))] = true
+		traces[r.Header.Get("traceparent")] = true
 	}
 	if len(traces) != 3 {
 		t.Errorf("trace contexts %v, want each attempt's own", traces)
