@@ -11,8 +11,8 @@ import (
 // Bounds of one accepted call. The front half's own bounds are tighter; these keep a record below a message's size.
 const (
 	maxEntries    = 100
-	maxNames      = 64 << 10 // bytes of all names together
-	acceptTimeout = 5 * time.Second
+	maxNames      = 64 << 10        // bytes of all names together
+	acceptTimeout = 5 * time.Second // for the record and the job
 )
 
 // DefaultInline is how many bytes of arguments or of an outcome a job or a record holds itself.
@@ -48,12 +48,12 @@ type Acceptor struct {
 // TOO_LARGE, OVERLOADED if the queue is full, BAD_REQUEST, and UNAVAILABLE if the store did not answer; the same call,
 // with the same id, may then be sent again, and either attaches or is accepted.
 func (a *Acceptor) Accept(ctx context.Context, c Call) (Ticket, error) {
-	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
-	defer cancel()
-	job, err := a.job(ctx, &c)
+	job, err := a.job(ctx, &c) // a big payload has the store's own bound, which knows its size
 	if err != nil {
 		return Ticket{}, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
+	defer cancel()
 	value, err := job.record().encode()
 	if err != nil {
 		return Ticket{}, subjects.Errorf(subjects.CodeBadRequest, "the call cannot be written down: %v", err)

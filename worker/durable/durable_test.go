@@ -234,16 +234,3 @@ func TestBatchRunsInOrder(t *testing.T) {
 		t.Fatalf("effects %s, want %s", got, want)
 	}
 }
-
-func BenchmarkCall(b *testing.B) {
-	for _, n := range []int{1, 2, 5, 10} {
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			bus, g := newBus(b, storage.Layout{}), newGateway()
-			c := bus.worker(Options{Connectors: g, Logger: slog.New(slog.DiscardHandler)})
-			bus.do(c, batch(newKey("acme", "s"), n))
-			for b.Loop() {
-				bus.do(c, batch(newKey("acme", "s"), n))
-			}
-		})
-	}
-}

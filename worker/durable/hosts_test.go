@@ -55,7 +55,7 @@ func TestHostedTool(t *testing.T) {
 	b.host("box",
 		tool("echo", func(_ context.Context, r toolhost.Request) (any, error) { return json.RawMessage(r.Arguments), nil }),
 		tool("fail", func(context.Context, toolhost.Request) (any, error) { return nil, errors.New("the disk is full") }),
-		tool("large", func(context.Context, toolhost.Request) (any, error) { return strings.Repeat("z", 3<<20), nil }),
+		tool("large", func(context.Context, toolhost.Request) (any, error) { return strings.Repeat("z", 1200<<10), nil }),
 	)
 	c := b.worker(Options{})
 	if got := model(t, b.do(c, hosted(newKey("acme", "s1"), "box", "echo", `{"a":1.50}`))); got != `{"a":1.50}` {
@@ -64,7 +64,7 @@ func TestHostedTool(t *testing.T) {
 	if got := model(t, b.do(c, hosted(newKey("acme", "s1"), "box", "fail", `{}`))); !strings.Contains(got, "the disk is full") || !strings.Contains(got, `"TOOL_ERROR"`) {
 		t.Fatal(got)
 	}
-	if got := model(t, b.do(c, hosted(newKey("acme", "s1"), "box", "large", `{"in":"`+strings.Repeat("i", 2<<20)+`"}`))); len(got) != 3<<20+2 {
+	if got := model(t, b.do(c, hosted(newKey("acme", "s1"), "box", "large", `{"in":"`+strings.Repeat("i", 1200<<10)+`"}`))); len(got) != 1200<<10+2 {
 		t.Fatalf("%d bytes", len(got))
 	}
 }

@@ -262,8 +262,8 @@ func (j *jobs) fetch(ctx context.Context, tenant string) (*nats.Msg, error) {
 		return nil, err
 	}
 	// An inbox of its own: a job comes under its own subject, by which the connection's shared inbox cannot tell whose it is.
-	nc := j.js.Conn()
-	inbox, err := nc.SubscribeSync(nc.NewInbox())
+	nc, answers := j.js.Conn(), make(chan *nats.Msg, 1)
+	inbox, err := nc.ChanSubscribe(nc.NewInbox(), answers)
 	if err != nil {
 		return nil, err
 	}
@@ -271,17 +271,30 @@ func (j *jobs) fetch(ctx context.Context, tenant string) (*nats.Msg, error) {
 	if err := nc.PublishRequest(j.api+"CONSUMER.MSG.NEXT."+j.name+"."+consumerName(tenant), inbox.Subject, oneNow); err != nil {
 		return nil, err
 	}
-	m, err := inbox.NextMsgWithContext(ctx)
-	switch {
-	case err == nil && m.Header.Get("Status") != "":
-		return nil, nil // no messages, none within the bound, or more asked than there are
-	case errors.Is(err, nats.ErrNoResponders):
+	select {
+	case m := <-answers:
+		return j.taking(tenant, m)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// taking tells a job from an answer that there is none.
+func (j *jobs) taking(tenant string, m *nats.Msg) (*nats.Msg, error) {
+	if m == nil {
+		return nil, nats.ErrConnectionClosed
+	}
+	switch m.Header.Get("Status") {
+	case "":
+		return m, nil
+	case "503":
 		// The consumer is gone, or nobody leads it; the next round makes sure of it.
 		j.mu.Lock()
 		j.tenant(tenant).made = time.Time{}
 		j.mu.Unlock()
+		return nil, nats.ErrNoResponders
 	}
-	return m, err
+	return nil, nil // no messages, none within the bound, or more asked than there are
 }
 
 // apiPrefix is where the JetStream API of js answers.
