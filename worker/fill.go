@@ -56,7 +56,7 @@ func (f *filler) work(key string, work func(ctx context.Context) (any, error)) (
 	defer func() {
 		if p := recover(); p != nil {
 			f.log.Error("filling a cache panicked", "key", key, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			v, err = nil, subjects.Errorf(subjects.CodeInternal, "the worker failed on this request; its log tells more")
+			v, err = nil, errInternal(nil)
 		}
 	}()
 	ctx, cancel := context.WithTimeoutCause(f.base, fillTimeout, errFillTimeout)

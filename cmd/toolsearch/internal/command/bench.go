@@ -175,6 +175,7 @@ func (a *app) printBench(r *bench.Result) error {
 	t.Row("p50, one in flight", micros(r.Search.P50), micros(r.Echo.P50), fmt.Sprintf("%.2f", r.P50Ratio))
 	t.Row("p99, one in flight", micros(r.Search.P99), micros(r.Echo.P99), ratioText(r.Search.P99, r.Echo.P99))
 	t.Row(fmt.Sprintf("rate, %d in flight", r.InFlight), perSecond(r.Search.Rate), perSecond(r.Echo.Rate), ratioText(r.Search.Rate, r.Echo.Rate))
+	t.Row("CPU of one request, all in all", micros(r.Search.CPU), micros(r.Echo.CPU), ratioText(r.Search.CPU, r.Echo.CPU))
 	t.Row("assemble p50, catalog stored", micros(r.Assemble.P50), micros(r.AssembleEcho.P50), fmt.Sprintf("%.2f", r.AssembleRatio))
 	if err := a.out.Table(t); err != nil {
 		return err
