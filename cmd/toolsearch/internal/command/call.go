@@ -1,7 +1,9 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -36,7 +38,7 @@ the caller; a connector batch and a hosted tool run on the bus, and each entry i
   toolsearch call --sample --arguments - --async < calls.json`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			raw, err := a.callArguments(args, k.arguments)
+			raw, err := a.callArguments(cmd.Context(), args, k.arguments)
 			if err != nil {
 				return err
 			}
@@ -69,13 +71,16 @@ the caller; a connector batch and a hosted tool run on the bus, and each entry i
 }
 
 // callArguments takes the model's arguments whole, or makes them of a name and its arguments.
-func (a *app) callArguments(args []string, raw string) (json.RawMessage, error) {
+func (a *app) callArguments(ctx context.Context, args []string, raw string) (json.RawMessage, error) {
 	switch {
 	case raw != "" && len(args) > 0:
 		return nil, usagef("--arguments says all; give it alone")
 	case raw == "-":
-		text, err := io.ReadAll(a.In)
-		if err != nil {
+		text, err := untilEnd(ctx, func() ([]byte, error) { return io.ReadAll(a.In) })
+		switch {
+		case errors.Is(err, errInterrupted):
+			return nil, err
+		case err != nil:
 			return nil, usagef("read the arguments from standard input: %w", err)
 		}
 		return text, nil

@@ -71,7 +71,7 @@ func (a *app) tools(s *scoping) (json.RawMessage, error) {
 
 // request is the assemble request of the flags.
 func (a *app) request(cmd *cobra.Command, s *scoping) (*subjects.AssembleRequest, error) {
-	tools, err := a.tools(s)
+	tools, err := untilEnd(cmd.Context(), func() (json.RawMessage, error) { return a.tools(s) })
 	if err != nil {
 		return nil, err
 	}

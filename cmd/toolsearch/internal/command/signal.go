@@ -35,3 +35,24 @@ func untilSignal(parent context.Context, signals <-chan os.Signal, exit func(int
 	}()
 	return ctx, func() { close(done); <-gone; cancel(nil) }
 }
+
+// untilEnd reads, or gives up when ctx ends: the end of a terminal's or a pipe's input may never come. A read that waits
+// cannot be called back, so it is left behind; the process ends right after.
+func untilEnd[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := read()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"testing"
 )
@@ -51,5 +52,20 @@ func TestExitCodeOfErrors(t *testing.T) {
 		if got := exitCode(test.ctx, test.err, test.started); got != test.want {
 			t.Errorf("exitCode(%v, started %v) = %d, want %d", test.err, test.started, got, test.want)
 		}
+	}
+}
+
+// A read that never ends does not keep a signal from ending the process.
+func TestUntilEnd(t *testing.T) {
+	t.Parallel()
+	r, w := io.Pipe()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errInterrupted)
+	if _, err := untilEnd(ctx, func() ([]byte, error) { return io.ReadAll(r) }); !errors.Is(err, errInterrupted) {
+		t.Errorf("got %v, want that it was interrupted", err)
+	}
+	_ = w.Close() // lets the read that was left behind end
+	if p, err := untilEnd(t.Context(), func() (string, error) { return "x", io.EOF }); p != "x" || !errors.Is(err, io.EOF) {
+		t.Errorf("got %q, %v", p, err)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -48,11 +50,51 @@ func (s *Screen) Width() int { return s.width }
 // Write writes bytes as they are.
 func (s *Screen) Write(p []byte) (int, error) { return s.w.Write(p) }
 
-// Println prints as fmt.Println does. An error of the output is not told: there is nowhere left to tell it.
-func (s *Screen) Println(a ...any) { _, _ = fmt.Fprintln(s.w, a...) }
+// Println prints as fmt.Println does, without what could steer a terminal: descriptions and messages come from servers
+// that nobody here has written. An error of the output is not told: there is nowhere left to tell it.
+func (s *Screen) Println(a ...any) { _, _ = io.WriteString(s.w, harmless(fmt.Sprintln(a...))) }
 
-// Printf prints as fmt.Printf does.
-func (s *Screen) Printf(format string, a ...any) { _, _ = fmt.Fprintf(s.w, format, a...) }
+// Printf prints as fmt.Printf does, harmless as [Screen.Println].
+func (s *Screen) Printf(format string, a ...any) {
+	_, _ = io.WriteString(s.w, harmless(fmt.Sprintf(format, a...)))
+}
+
+// harmless takes out control characters, but for the ends of lines, tabs and the styles of a screen, and what turns the
+// direction of writing.
+func harmless(text string) string {
+	if !strings.ContainsFunc(text, steers) {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		if code := styleAt(text[i:]); code != "" {
+			b.WriteString(code)
+			i += len(code)
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if !steers(r) {
+			b.WriteString(text[i : i+size])
+		}
+		i += size
+	}
+	return b.String()
+}
+
+// steers reports whether a terminal does something else with r than to show it.
+func steers(r rune) bool {
+	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
+}
+
+// styleAt is the style of a screen that text begins with, "" for none.
+func styleAt(text string) string {
+	for _, code := range [...]string{bold, dim, green, yellow, red, reset} {
+		if strings.HasPrefix(text, code) {
+			return code
+		}
+	}
+	return ""
+}
 
 // Table prints a table in the screen's width.
 func (s *Screen) Table(t *table.Table) error {

@@ -42,3 +42,16 @@ func TestFileIsNoTerminal(t *testing.T) {
 		t.Error("a file is taken for a terminal")
 	}
 }
+
+// What servers write cannot steer the terminal that shows it; the screen's own styles pass.
+func TestControlsAreTakenOut(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	s := screen.New(&b, os.Environ)
+	s.Println("\x1b[2Ja\x1b]0;t\x07", "\u009b2Jb\u202ec", "\x1b[31mred\x1b[0m\tü\r")
+	s.Printf("%s|%d\n", "\x00\x1b[1mbold\x1b[0m\x08", 7)
+	want := "[2Ja]0;t 2Jbc \x1b[31mred\x1b[0m\tü\n\x1b[1mbold\x1b[0m|7\n"
+	if b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}

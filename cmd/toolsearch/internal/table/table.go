@@ -109,11 +109,11 @@ func Cut(s string, width int) string {
 	return strings.TrimRight(b.String(), " ") + "…"
 }
 
-// clean makes one line of a cell: white space becomes single spaces and control characters disappear.
+// clean makes one line of a cell: white space becomes single spaces and what steers a terminal disappears.
 func clean(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
 			return -1
 		}
 		return r
