@@ -22,8 +22,9 @@ const (
 	DefaultMaxTakeovers = 5
 	DefaultHookTimeout  = 300 * time.Second
 
-	returnDelay = time.Second     // before a job that was handed back for a stalled watch is tried again
-	farewell    = 5 * time.Second // for the last write of a runner whose context has ended
+	returnDelay = time.Second      // before a job that was handed back for a stalled watch is tried again
+	farewell    = 5 * time.Second  // for the last write of a runner whose context has ended
+	doneWait    = 10 * time.Second // for taking a finished job off the queue
 )
 
 // Runner runs accepted calls, one delivery at a time in each call of [Runner.Run]; those may be made side by side.
@@ -756,7 +757,7 @@ func (r *run) end(ctx context.Context, err error) Verdict {
 	case err == nil:
 		return VerdictDone
 	case errors.Is(err, errDuplicate):
-		_ = r.done(ctx)
+		r.done(ctx)
 		return VerdictDone
 	case errors.As(err, &back):
 		r.log.InfoContext(ctx, "a call is handed back", "call", r.key.String(), "why", back.why)

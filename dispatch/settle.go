@@ -138,15 +138,27 @@ func (r *run) finish(ctx context.Context) error {
 	if err := r.write(ctx); err != nil {
 		return err
 	}
-	return r.done(ctx)
+	r.done(ctx)
+	return nil
 }
 
-// done takes the job off the queue. Where that fails the job comes back, finds its record published, and is taken off then.
-func (r *run) done(ctx context.Context) error {
-	if err := r.d.Receipt.Done(ctx); err != nil {
-		r.log.WarnContext(ctx, "a finished job could not be taken off the queue; it will come back once", "call", r.key.String(), "error", err)
+// done takes the job off the queue. Where that fails it is given back: it comes to whoever has a place, who finds its
+// record published and takes it off.
+func (r *run) done(ctx context.Context) {
+	bounded, cancel := context.WithTimeout(ctx, doneWait)
+	defer cancel()
+	pause := newPause()
+	for {
+		err := r.d.Receipt.Done(bounded)
+		if err == nil {
+			return
+		}
+		if err = pause.wait(bounded, err); err != nil {
+			r.log.WarnContext(ctx, "a finished job could not be taken off the queue; it comes back once", "call", r.key.String(), "error", err)
+			_ = r.d.Receipt.Return(0)
+			return
+		}
 	}
-	return nil
 }
 
 // outcome is what entry i came to, from memory, the record or the body store.

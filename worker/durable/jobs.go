@@ -370,7 +370,7 @@ func (r receipt) Done(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, apiWait)
 	defer cancel()
 	_, err := r.nc.RequestWithContext(ctx, r.reply, []byte("+ACK"))
-	return err
+	return known(err)
 }
 
 func (r receipt) Return(delay time.Duration) error {
