@@ -93,6 +93,14 @@ const (
 	textNotFound   = "The names in not_found are not available now: use tool_search to get the names that are."
 )
 
+const textSameQuery = "This was searched before and the answer stays the same: use what it found, ask for something else, or tell the " +
+	"user that no tool does it."
+
+func textSearchStreak(n int) string {
+	return strconv.Itoa(n) + " searches in a row without a tool_describe or tool_call: read or run what was found, or tell the user " +
+		"that no tool does it."
+}
+
 // textNear goes with tools that answer most of a query and not all of it.
 func textNear(unknown []string) string {
 	const told = 5

@@ -237,6 +237,7 @@ func TestAsyncAPIHeaders(t *testing.T) {
 	want := []string{
 		subjects.HeaderTraceParent, subjects.HeaderTraceState, subjects.HeaderDeadline, subjects.HeaderAsync, subjects.HeaderObject,
 		subjects.HeaderDigest, subjects.HeaderCall, subjects.HeaderRetryAfter, subjects.HeaderErrorCode, subjects.HeaderError, "Nats-Msg-Id",
+		subjects.HeaderSearchStreak,
 	}
 	slices.Sort(want)
 	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, want) {

@@ -113,6 +113,7 @@ func callID(id string) string {
 // call asks, and asks again under the same call_id where no reply comes within patience: the worker that held the
 // question may be gone, and whoever answers the next one finds the call in its record.
 func (s *Session) call(ctx context.Context, r *CallRequest, h nats.Header, patience time.Duration) (a *answer, err error) {
+	s.setStreak("")
 	err = s.scoped(ctx, r.Scope, func(scope Scope) error {
 		asked := *r
 		asked.Scope = scope

@@ -39,6 +39,9 @@ type BridgeRequest struct {
 	Scope Scope `json:"scope"`
 	// Arguments is what the model wrote: an object, or a string that holds one.
 	Arguments json.RawMessage `json:"arguments"`
+	// SearchStreak is what the last search's reply said in [HeaderSearchStreak], where the model has neither described
+	// nor called a tool since; see [SearchStreak]. A describe ignores it.
+	SearchStreak string `json:"search_streak,omitempty"`
 }
 
 // AppendBridgeRequest appends r as JSON, with the bytes of Arguments as they are. Arguments that are no JSON at all
@@ -49,7 +52,12 @@ func AppendBridgeRequest(dst []byte, r *BridgeRequest) ([]byte, error) {
 		return dst, err
 	}
 	dst = append(dst, `,"arguments":`...)
-	return append(append(dst, ModelArguments(string(r.Arguments))...), '}'), nil
+	dst = append(dst, ModelArguments(string(r.Arguments))...)
+	if r.SearchStreak != "" {
+		dst = append(dst, `,"search_streak":`...)
+		dst = AppendString(dst, r.SearchStreak)
+	}
+	return append(dst, '}'), nil
 }
 
 func appendScope(dst []byte, s Scope) ([]byte, error) {
@@ -113,10 +121,14 @@ type SearchReply struct {
 type SearchGroup struct {
 	Query   string   `json:"query"`
 	Matches []string `json:"matches"`
-	// AvailableSources and Hint stand only in an empty group, where there is any source.
+	// AvailableSources stands only in an empty group, where there is any source.
 	AvailableSources []AvailableSource `json:"available_sources,omitempty"`
-	Hint             string            `json:"hint,omitempty"`
-	// Near (names, best first), UnknownWords and DidYouMean (word to suggestion) may stand only in an empty group.
+	// Hint says what to do next. It stands in an empty group, where there is any source or anything near, and where a
+	// session searches without end.
+	Hint string `json:"hint,omitempty"`
+	// Near may stand only in an empty group: names of the tools that answer most of the query, best first. They are the
+	// closest and no matches. UnknownWords are the words of the query that no tool has, as they are written, and
+	// DidYouMean for some of them a word that a tool has.
 	Near         []string        `json:"near,omitempty"`
 	UnknownWords []string        `json:"unknown_words,omitempty"`
 	DidYouMean   Ordered[string] `json:"did_you_mean,omitempty"`

@@ -22,8 +22,9 @@ type Session struct {
 	c               *Client
 	tenant, session string
 
-	mu    sync.Mutex
-	known []assembled // oldest first
+	mu     sync.Mutex
+	known  []assembled // oldest first
+	streak string      // searches since the last describe or call, as the last reply told them
 }
 
 type assembled struct {
@@ -99,13 +100,17 @@ func (s *Session) assemble(ctx context.Context, r *AssembleRequest) (*Assembled,
 	return out, nil
 }
 
-// Search answers the model's tool_search. arguments is what the model wrote; see [ModelArguments].
+// Search answers the model's tool_search. arguments is what the model wrote; see [ModelArguments]. The session counts its
+// searches since the last describe or call, so that a model which searches without end is told so; see [SearchStreak].
 func (s *Session) Search(ctx context.Context, scope Scope, arguments json.RawMessage) (*Found, error) {
 	ctx, cancel := within(ctx, s.c.opts.Timeout)
 	defer cancel()
 	a, err := s.bridge(ctx, VerbSearch, scope, arguments)
 	if err != nil {
 		return nil, err
+	}
+	if streak := a.header.Get(HeaderSearchStreak); streak != "" { // none is on the answer to a mistake
+		s.setStreak(streak)
 	}
 	out := &Found{Raw: a.body}
 	out.Mistake, err = decodeBridge(a.body, &out.SearchReply)
@@ -116,6 +121,7 @@ func (s *Session) Search(ctx context.Context, scope Scope, arguments json.RawMes
 func (s *Session) Describe(ctx context.Context, scope Scope, arguments json.RawMessage) (*Described, error) {
 	ctx, cancel := within(ctx, s.c.opts.Timeout)
 	defer cancel()
+	s.setStreak("")
 	a, err := s.bridge(ctx, VerbDescribe, scope, arguments)
 	if err != nil {
 		return nil, err
@@ -127,8 +133,11 @@ func (s *Session) Describe(ctx context.Context, scope Scope, arguments json.RawM
 
 // bridge sends what the model wrote.
 func (s *Session) bridge(ctx context.Context, verb Verb, scope Scope, arguments json.RawMessage) (a *answer, err error) {
+	s.mu.Lock()
+	streak := s.streak
+	s.mu.Unlock()
 	err = s.scoped(ctx, scope, func(scope Scope) error {
-		body, err := AppendBridgeRequest(nil, &BridgeRequest{Scope: scope, Arguments: arguments})
+		body, err := AppendBridgeRequest(nil, &BridgeRequest{Scope: scope, Arguments: arguments, SearchStreak: streak})
 		if err != nil {
 			return err
 		}
@@ -136,6 +145,12 @@ func (s *Session) bridge(ctx context.Context, verb Verb, scope Scope, arguments 
 		return err
 	})
 	return a, err
+}
+
+func (s *Session) setStreak(streak string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.streak = streak
 }
 
 // scoped runs do, and once more in a scope that was assembled again where the first one is gone and this session

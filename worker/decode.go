@@ -94,6 +94,8 @@ type bridgeRequest struct {
 	Scope     json.RawMessage `json:"scope"`
 	CallID    string          `json:"call_id"`
 	Arguments json.RawMessage `json:"arguments"`
+	// SearchStreak is of search alone, as [subjects.ParseSearchStreak] reads it.
+	SearchStreak string `json:"search_streak"`
 }
 
 func decodeBridge(p []byte) (*bridgeRequest, error) {

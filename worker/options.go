@@ -34,6 +34,9 @@ type Options struct {
 	ToolSearch *catalog.Config
 	// CoreTools names the tools that never defer by class. Nil: the catalog package's own list.
 	CoreTools []string
+	// SearchStreak is after how many searches in a row, without a describe or a call, the model is told to make use of
+	// what it found. 0: [catalog.DefaultSearchStreak]. Negative: never.
+	SearchStreak int
 	// Connectors is the gateway behind connectors__ names, asked side by side with the local search where the scope
 	// grants connectors, and sent their calls. Nil: connectors are invisible. Close it after [Worker.Drain].
 	Connectors *connectors.Gateway
@@ -96,6 +99,7 @@ func (o Options) withDefaults() Options {
 		c := catalog.DefaultConfig()
 		o.ToolSearch = &c
 	}
+	defaultTo(&o.SearchStreak, catalog.DefaultSearchStreak)
 	defaultTo(&o.Concurrency, 64)
 	defaultTo(&o.QueueDepth, 16*o.Concurrency)
 	defaultTo(&o.CallConcurrency, 1024)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"toolsearch/catalog"
 	"toolsearch/subjects"
 	"toolsearch/telemetry"
@@ -12,6 +14,10 @@ import (
 // search answers tool_search.
 func (w *Worker) search(ctx context.Context, r *request) ([]byte, error) {
 	req, err := decodeBridge(r.body)
+	if err != nil {
+		return nil, err
+	}
+	before, err := subjects.ParseSearchStreak(req.SearchStreak)
 	if err != nil {
 		return nil, err
 	}
@@ -35,6 +41,8 @@ func (w *Worker) search(ctx context.Context, r *request) ([]byte, error) {
 		cancel()
 	}
 	reply := sc.Search(query, remote)
+	streak := query.Follow(before, w.opts.SearchStreak, reply)
+	r.header = nats.Header{subjects.HeaderSearchStreak: {streak.String()}}
 	r.reply.b = reply.AppendModel(r.reply.b[:0])
 	found, part = hits(reply), partOf(remote)
 	return r.reply.b, nil

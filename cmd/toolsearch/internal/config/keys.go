@@ -109,6 +109,8 @@ var keys = []key{
 		func(s *Settings) *time.Duration { return &s.Worker.Call }),
 	duration("worker.drain_timeout", "How long a shutdown waits for what has begun.", time.Millisecond,
 		func(s *Settings) *time.Duration { return &s.Worker.Drain }),
+	number("worker.search_streak", "Searches in a row after which the model is told to use what it found; 0: never.", 0, 1<<20,
+		func(s *Settings) *int { return &s.Worker.SearchStreak }),
 	names("worker.core_tools", "Names that never defer by class; null keeps the built-in list.",
 		func(s *Settings) *[]string { return &s.Worker.CoreTools }),
 
@@ -150,6 +152,7 @@ func Default() Settings {
 			Request:      time.Minute,
 			Call:         30 * time.Minute,
 			Drain:        25 * time.Second,
+			SearchStreak: catalog.DefaultSearchStreak,
 		},
 		Log:       Log{Level: "info"},
 		Telemetry: Telemetry{CaptureBytes: telemetry.DefaultCaptureBytes},

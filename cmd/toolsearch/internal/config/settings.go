@@ -106,6 +106,7 @@ type Worker struct {
 	Request      time.Duration // bound of a request that names no deadline
 	Call         time.Duration // the same for calls
 	Drain        time.Duration // how long a shutdown waits for what has begun
+	SearchStreak int           // searches in a row after which the model is told; 0: never
 	CoreTools    []string      // replaces the built-in list of names that never defer by class; nil keeps it
 }
 

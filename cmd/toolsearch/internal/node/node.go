@@ -109,7 +109,10 @@ func options(s config.Settings, g *connectors.Gateway, a *portal.Client, log *sl
 		TenantShare: s.Worker.TenantShare, CacheBytes: s.Worker.Cache,
 		Limits:         catalog.Limits{MaxBytes: int(s.Worker.CatalogBytes), MaxTools: s.Worker.CatalogTools},
 		RequestTimeout: s.Worker.Request, CallTimeout: s.Worker.Call, DrainTimeout: s.Worker.Drain,
-		Telemetry: rec, Logger: log,
+		SearchStreak: s.Worker.SearchStreak, Telemetry: rec, Logger: log,
+	}
+	if o.SearchStreak == 0 {
+		o.SearchStreak = -1 // to package worker 0 is the default
 	}
 	if s.Store.Memory {
 		o.Layout.Storage = jetstream.MemoryStorage
