@@ -13,7 +13,8 @@
 //	rec, err := telemetry.NewRecorder(telemetry.Options{TracerProvider: p.Tracers, MeterProvider: p.Meters})
 //	...
 //	w, err := worker.New(nc, worker.Options{Telemetry: rec})
-//	admin, err := telemetry.Serve(telemetry.AdminOptions{Address: "127.0.0.1:9464", Metrics: p.Metrics, Ready: w.Health})
+//	admin, err := telemetry.Serve(telemetry.AdminOptions{Address: "127.0.0.1:9464", Metrics: p.Metrics,
+//		Ready: func(context.Context) []string { return w.Health().Problems }})
 //
 // # One trace
 //
@@ -46,7 +47,8 @@
 //	requests
 //	messaging_process_duration_seconds             histogram {messaging_destination_template, messaging_operation_name,
 //	                                               messaging_system, toolsearch_verb, error_type}: rate, errors, duration
-//	                                               of assemble, search, describe, call, and of job; error_type is the
+//	                                               of each verb (assemble, search, describe, call,
+//	                                               connections, ...) and of job; error_type is the
 //	                                               service error's code, for a job the verdict failed or lost
 //	toolsearch_request_wait_duration_seconds       histogram {toolsearch_verb}: from arrival to a place
 //	toolsearch_requests_in_flight                  gauge {toolsearch_verb}: waiting or running

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +25,7 @@ import (
 	"toolsearch/telemetry"
 	"toolsearch/telemetry/telemetrytest"
 	"toolsearch/worker/durable"
+	"toolsearch/worker/embedded"
 )
 
 // theater is a bus, a recorded worker with a gateway and a tool host, and a runtime that is recorded too.
@@ -434,6 +437,45 @@ func TestBaggageStaysOnTheBus(t *testing.T) {
 		}
 	}
 	x.ended()
+}
+
+// What goes wrong with the connection is counted.
+func TestConnectionIsCounted(t *testing.T) {
+	t.Parallel()
+	p, err := telemetry.Start(context.Background(), telemetry.Config{Scrape: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Shutdown(context.Background()) })
+	rec, err := telemetry.NewRecorder(telemetry.Options{MeterProvider: p.Meters})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bus, err := embedded.Start(embedded.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc, err := Connect(context.Background(), ConnectOptions{URLs: []string{bus.ClientURL()}, Telemetry: rec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	nc.Opts.AsyncErrorCB(nc, nil, nats.ErrSlowConsumer)
+	nc.Opts.AsyncErrorCB(nc, nil, nats.ErrPermissionViolation)
+	bus.Shutdown()
+	want := map[string]string{"toolsearch_nats_slow_consumers_total": "1", "toolsearch_nats_errors_total": "1", "toolsearch_nats_disconnects_total": "1"}
+	for deadline := time.Now().Add(wait); len(want) > 0; {
+		w := httptest.NewRecorder()
+		p.Metrics.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		for series, n := range want {
+			if got, _ := value(w.Body.String(), series); got == n {
+				delete(want, series)
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not counted: %v", want)
+		}
+	}
 }
 
 // syncBuffer is a log that several goroutines write.
