@@ -625,6 +625,28 @@ func vectorScope(t *testing.T, v catalogtest.Vector, tools, config json.RawMessa
 	return s
 }
 
+// matchedRecords are the records of a reply without those of tools that only stand in near, which come after them.
+func matchedRecords(r *subjects.SearchReply) subjects.Ordered[subjects.ToolRecord] {
+	near := map[string]bool{}
+	for _, g := range r.Results {
+		for _, name := range g.Near {
+			near[name] = true
+		}
+	}
+	for _, g := range r.Results {
+		for _, name := range g.Matches {
+			delete(near, name)
+		}
+	}
+	out := subjects.Ordered[subjects.ToolRecord]{}
+	for _, p := range r.Tools {
+		if !near[p.Key] {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 func checkSearch(t *testing.T, v catalogtest.Vector) {
 	var given struct {
 		Tools, Config, Arguments json.RawMessage
@@ -649,9 +671,10 @@ func checkSearch(t *testing.T, v catalogtest.Vector) {
 			delete(g.(map[string]any), k)
 		}
 	}
-	got["tool_names"] = asJSON(t, reply.Tools.Keys())
+	matched := matchedRecords(reply)
+	got["tool_names"] = asJSON(t, matched.Keys())
 	records := []any{}
-	for _, p := range reply.Tools {
+	for _, p := range matched {
 		r := asJSON(t, p.Value).(map[string]any)
 		r["name"] = p.Key
 		records = append(records, r)
