@@ -17,14 +17,10 @@ const (
 	hintSide           = "Only the main agent can connect this account. Report back that it must be connected."
 )
 
-// hintCard and hintConnect lead from a missing connection to the call that makes it.
+// hintCard leads from a missing connection to the call that makes it.
 func hintCard(connector string) string {
 	return "There is no link to show. Call manage_connections with " + connectCall(connector) +
 		" to open a card with which the user can connect, then call again."
-}
-
-func hintConnect(connector string) string {
-	return "Call manage_connections with " + connectCall(connector) + " for a link that the user can open, then call again."
 }
 
 func connectCall(connector string) string {
@@ -153,9 +149,7 @@ func entryError(e *RowError, connector string, surface subjects.Surface) *subjec
 	case subjects.SurfaceSide:
 		out.Hint = hintSide
 	default:
-		if out.ConnectURL = e.ConnectURL; out.ConnectURL == "" && out.Hint == "" {
-			out.Hint = hintConnect(out.Connector)
-		}
+		out.ConnectURL = e.ConnectURL // and whatever hint the gateway gave
 	}
 	return out
 }

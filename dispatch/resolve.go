@@ -50,7 +50,7 @@ func resolveConnectors(s *catalog.Scope, entries []Entry) (*Plan, error) {
 func resolveLocal(s *catalog.Scope, e Entry) (*Plan, error) {
 	i, ok := s.Catalog().Lookup(e.Name)
 	if !ok || !s.Deferred().Contains(i) {
-		return nil, &subjects.ToolError{Message: bounded(s.WrongDoor(e.Name))}
+		return nil, &subjects.ToolError{Message: Bounded(s.WrongDoor(e.Name))}
 	}
 	tool := s.Catalog().Tool(i)
 	checked, err := check(tool.Name, tool.Parameters, e.Arguments)

@@ -35,7 +35,7 @@ const (
 const textCallsMissing = "`calls` is missing. Nothing was run; send {\"calls\": [{\"name\": ..., \"arguments\": {...}}]}."
 
 func textCallsJSON(why error) string {
-	return bounded(fmt.Sprintf("`calls` is not valid JSON (%s). "+
+	return Bounded(fmt.Sprintf("`calls` is not valid JSON (%s). "+
 		"Nothing was run; send an array of {\"name\", \"arguments\"}.", why))
 }
 
@@ -56,7 +56,7 @@ func textEntryBridge(i int, name string) string {
 }
 
 func textEntryArgumentsJSON(i int, why error) string {
-	return bounded(fmt.Sprintf("calls[%d].arguments is not valid JSON (%s). Nothing was run; send an object.", i, why))
+	return Bounded(fmt.Sprintf("calls[%d].arguments is not valid JSON (%s). Nothing was run; send an object.", i, why))
 }
 
 func textEntryArgumentsObject(i int) string {
@@ -64,16 +64,16 @@ func textEntryArgumentsObject(i int) string {
 }
 
 func textArgumentsJSON(name string, why error) string {
-	return bounded(fmt.Sprintf("The arguments of %s are not valid JSON (%s). Nothing was run; send an object.", shown(name), why))
+	return Bounded(fmt.Sprintf("The arguments of %s are not valid JSON (%s). Nothing was run; send an object.", shown(name), why))
 }
 
 func textArgumentsObject(name string) string {
-	return bounded(fmt.Sprintf("The arguments of %s must be an object. Nothing was run; send {} where there are none.", shown(name)))
+	return Bounded(fmt.Sprintf("The arguments of %s must be an object. Nothing was run; send {} where there are none.", shown(name)))
 }
 
 // textLocalBatch shows the call that is valid: first, as JSON, stands for it.
 func textLocalBatch(n int, first string) string {
-	return bounded(fmt.Sprintf("A call takes one entry for a tool of this session, and %d were sent; none ran. "+
+	return Bounded(fmt.Sprintf("A call takes one entry for a tool of this session, and %d were sent; none ran. "+
 		"Send %s, then the remaining %d one by one. "+
 		"Only names that begin with connectors__ may share a call.", n, first, n-1))
 }
@@ -84,12 +84,12 @@ func textBatchCap(n int) string {
 }
 
 func textMissing(name string, missing []string) string {
-	return bounded(fmt.Sprintf("The call to %s lacks the required %s. The tool was not invoked.",
+	return Bounded(fmt.Sprintf("The call to %s lacks the required %s. The tool was not invoked.",
 		shown(name), quotedList(missing)))
 }
 
 func textInvalid(name, path, constraint, detail string) string {
-	return bounded(fmt.Sprintf("The call to %s fails at %s (%s): %s. The tool was not invoked.",
+	return Bounded(fmt.Sprintf("The call to %s fails at %s (%s): %s. The tool was not invoked.",
 		shown(name), path, constraint, clipDetail(detail)))
 }
 
@@ -143,8 +143,8 @@ func firstRunes(s string, n int) string {
 	return s
 }
 
-// bounded cuts a text after [MaxErrorText] characters and says so.
-func bounded(text string) string {
+// Bounded cuts a text after [MaxErrorText] characters and says so.
+func Bounded(text string) string {
 	if cut := firstRunes(text, MaxErrorText); len(cut) < len(text) {
 		return cut + textCut
 	}

@@ -28,10 +28,10 @@ func TestTextsAreBounded(t *testing.T) {
 			t.Errorf("%s is cut inside a character", name)
 		}
 	}
-	if s := bounded(strings.Repeat("é", MaxErrorText)); strings.HasSuffix(s, textCut) {
+	if s := Bounded(strings.Repeat("é", MaxErrorText)); strings.HasSuffix(s, textCut) {
 		t.Error("a text of just the bound is cut")
 	}
-	if s := bounded(strings.Repeat("é", MaxErrorText+1)); s != strings.Repeat("é", MaxErrorText)+textCut {
+	if s := Bounded(strings.Repeat("é", MaxErrorText+1)); s != strings.Repeat("é", MaxErrorText)+textCut {
 		t.Error("a text over the bound is not cut there")
 	}
 }

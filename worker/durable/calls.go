@@ -96,7 +96,7 @@ func New(js jetstream.JetStream, nc *nats.Conn, o Options) (*Calls, error) {
 	c.runner = &dispatch.Runner{Records: c.records, Watch: c.watch, Bodies: c.bodies,
 		Events: &events{js: js, layout: l, store: store, spans: sp}, Jobs: c.jobs, Dead: c.dead,
 		Hooks:      &hooks{nc: nc, root: l.Root, store: store, spans: sp},
-		Connectors: o.Connectors, Hosts: &hosts{nc: nc, root: l.Root, store: store, spans: sp}, Line: &line{},
+		Connectors: o.Connectors, Hosts: &hosts{nc: nc, root: l.Root, store: store, spans: sp, patience: o.HostPatience}, Line: &line{},
 		AckWait: o.AckWait, EntryBound: o.EntryBound, WatchWait: o.WatchWait, MaxTakeovers: o.MaxTakeovers,
 		MaxPayload: int(nc.MaxPayload()), Now: o.Now, Telemetry: o.Telemetry, Logger: o.Logger}
 	if o.wrap != nil {
@@ -289,7 +289,8 @@ func (c *Calls) Do(ctx context.Context, call dispatch.Call) (*dispatch.Reply, er
 	}
 }
 
-// Wait waits for the answer of an accepted call, from whichever worker. [dispatch.ErrNotFound] if there is no record of it.
+// Wait waits for the answer of an accepted call, from whichever worker. [dispatch.ErrNotFound] if there is no record
+// of it.
 func (c *Calls) Wait(ctx context.Context, k dispatch.CallKey) (*dispatch.Reply, error) {
 	published, cancel := c.watch.Await(k)
 	defer cancel()

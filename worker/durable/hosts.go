@@ -19,6 +19,7 @@ import (
 // Codes of a host's error that say more than that the tool failed.
 const (
 	hostOverloaded = "OVERLOADED"        // nothing ran
+	hostLeaving    = "UNAVAILABLE"       // nothing ran: the host is stopping
 	hostDeadline   = "DEADLINE_EXCEEDED" // nothing ran
 	hostUnknown    = "OUTCOME_UNKNOWN"   // the host itself lost the answer
 )
@@ -29,6 +30,7 @@ const (
 	textHostBusy    = "The host of this tool is busy, so it was not run. Try once more later."
 	textHostSilent  = "The host of this tool did not answer in time. The tool may have run; check its effect before calling it again."
 	textHostLost    = "The host of this tool lost the answer. The tool may have run; check its effect before calling it again."
+	textHostGone    = "The host of this tool is gone. The tool may have run before; check its effect before calling it again."
 	textHostReply   = "The host of this tool answered with something that is no result. The tool may have run; check its effect before calling it again."
 	textHostFailed  = "The tool failed, and its host does not say why."
 	textHostRequest = "This call could not be put into a message, so it was not run."
@@ -40,13 +42,15 @@ type hosts struct {
 	root  subjects.Root
 	store *subjects.Bodies
 	spans *spans
+	// patience is how long a host that is not there is asked again.
+	patience time.Duration
 }
 
 var _ dispatch.Sender = (*hosts)(nil)
 
 // Send asks the host until there is an answer. Asking again is safe, since the key is the same: it is done where
-// nobody was there or the host refused for lack of room. A host that got the request and then fell silent leaves the
-// outcome unknown.
+// nobody was there, for a while, or the host refused for lack of room. A host that got the request and then fell
+// silent leaves the outcome unknown.
 func (h *hosts) Send(ctx context.Context, s dispatch.Sending) dispatch.Sent {
 	run := ctx
 	ctx, cancel := context.WithTimeout(run, s.Bound)
@@ -59,9 +63,15 @@ func (h *hosts) Send(ctx context.Context, s dispatch.Sending) dispatch.Sent {
 	}
 	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
 		backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
+	present := time.Now() // when the host was last known to be there
 	for attempt := 1; ; attempt++ {
 		sent, again := h.asked(ctx, m, s, attempt)
 		wait := pause.NextBackOff()
+		if !away(sent) {
+			present = time.Now()
+		} else if time.Since(present)+wait > h.patience {
+			again = false
+		}
 		if again {
 			h.spans.retry(ctx, wait, attempt, sent)
 		}
@@ -70,6 +80,11 @@ func (h *hosts) Send(ctx context.Context, s dispatch.Sending) dispatch.Sent {
 			return sent
 		}
 	}
+}
+
+// away reports whether nobody was there to be asked.
+func away(s dispatch.Sent) bool {
+	return s.Error != nil && (s.Error.Message == textHostAway || s.Error.Message == textHostGone)
 }
 
 // waitToRetry waits before the next attempt; false if there must be none.
@@ -118,7 +133,7 @@ func (h *hosts) attempt(ctx context.Context, m *nats.Msg, s dispatch.Sending, at
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		if s.Repeat { // an earlier runner may have reached it while it was there
-			return unknown(textHostLost, attempt), true
+			return unknown(textHostGone, attempt), true
 		}
 		return failed(subjects.EntryToolError, textHostAway, attempt), true
 	case err != nil:
@@ -136,7 +151,7 @@ func (h *hosts) attempt(ctx context.Context, m *nats.Msg, s dispatch.Sending, at
 		return dispatch.Sent{Outcome: subjects.OutcomeOK, EntryOutcome: dispatch.EntryOutcome{Response: reply.Result}, Attempts: attempt}, false
 	}
 	switch reply.Error.Code {
-	case hostOverloaded:
+	case hostOverloaded, hostLeaving:
 		if s.Repeat {
 			return unknown(textHostLost, attempt), true
 		}
@@ -147,13 +162,13 @@ func (h *hosts) attempt(ctx context.Context, m *nats.Msg, s dispatch.Sending, at
 		if s.Repeat {
 			return unknown(textHostLost, attempt), false
 		}
-		return failed(subjects.EntryDeadlineExceeded, reply.Error.Message, attempt), false
+		return failed(subjects.EntryDeadlineExceeded, dispatch.Bounded(reply.Error.Message), attempt), false
 	}
 	message := reply.Error.Message
 	if message == "" {
 		message = textHostFailed
 	}
-	return failed(subjects.EntryToolError, message, attempt), false
+	return failed(subjects.EntryToolError, dispatch.Bounded(message), attempt), false
 }
 
 func failed(code subjects.EntryCode, message string, attempts int) dispatch.Sent {

@@ -98,11 +98,26 @@ func TestHostAnswersThatCannotBeCarried(t *testing.T) {
 func TestHostAway(t *testing.T) {
 	t.Parallel()
 	b := newBus(t, storage.Layout{})
-	c := b.worker(Options{EntryBound: 300 * time.Millisecond})
+	c := b.worker(Options{EntryBound: 2 * time.Second})
 	r := b.do(c, hosted(newKey("acme", "s1"), "nowhere", "echo", `{}`))
 	wantCodes(t, r, "TOOL_ERROR")
 	if n := b.record(r.Key).Entries[0].Attempts; n < 2 {
 		t.Fatalf("asked %d times, want it asked again", n)
+	}
+}
+
+// A host that stays away is given up long before the entry's bound, so that its caller is told. A long message of a
+// host is cut.
+func TestHostStaysAway(t *testing.T) {
+	t.Parallel()
+	b := newBus(t, storage.Layout{})
+	b.host("box", tool("fail", func(context.Context, toolhost.Request) (any, error) {
+		return nil, &toolhost.Error{Code: "FULL", Message: strings.Repeat("x", 500<<10)}
+	}))
+	c := b.worker(Options{EntryBound: time.Hour, HostPatience: 300 * time.Millisecond})
+	wantCodes(t, b.do(c, hosted(newKey("acme", "s1"), "nowhere", "echo", `{}`)), "TOOL_ERROR")
+	if got := model(t, b.do(c, hosted(newKey("acme", "s1"), "box", "fail", `{}`))); len(got) > 2*dispatch.MaxErrorText {
+		t.Errorf("the model is given %d bytes of error text", len(got))
 	}
 }
 

@@ -28,6 +28,9 @@ type Options struct {
 	AckWait time.Duration
 	// EntryBound is for one entry with its retries, without the wait for a hook. 0: 120 s.
 	EntryBound time.Duration
+	// HostPatience is how long a tool host that nobody answers for is asked again before the entry fails; it may only
+	// be restarting. 0: 15 s.
+	HostPatience time.Duration
 	// WatchWait is how long a started mark waits for the watch before it is taken back. 0: 5 s.
 	WatchWait time.Duration
 	// MaxTakeovers is how many runners may die of a call before it is given up. 0: 5.
@@ -62,6 +65,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.AckWait == 0 {
 		o.AckWait = 30 * time.Second
+	}
+	if o.HostPatience == 0 {
+		o.HostPatience = 15 * time.Second
 	}
 	if o.EntryBound == 0 {
 		o.EntryBound = dispatch.DefaultEntryBound
