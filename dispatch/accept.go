@@ -90,7 +90,8 @@ func (a *Acceptor) job(ctx context.Context, c *Call) (*Job, error) {
 	}
 	digest, err := c.Payload.digest()
 	if err != nil {
-		return nil, &subjects.Error{Code: subjects.CodeBadRequest, Message: "the arguments are not JSON", Details: map[string]any{"field": "arguments"}}
+		return nil, &subjects.Error{Code: subjects.CodeBadRequest, Message: "the arguments are not JSON",
+			Details: map[string]any{"field": "arguments"}}
 	}
 	now := time.Now
 	if a.Now != nil {

@@ -19,7 +19,8 @@ var (
 	ErrTooLarge = errors.New("dispatch: too large to be stored")
 	// ErrQueueFull is a job that was certainly not stored, because the queue holds as many as it may.
 	ErrQueueFull = errors.New("dispatch: the queue of calls is full")
-	// ErrLost is a record that another runner has written since; whoever gets it stops, sends and publishes nothing more.
+	// ErrLost is a record that another runner has written since; whoever gets it stops, sends and publishes nothing
+	// more.
 	ErrLost = errors.New("dispatch: another runner has taken the call over")
 )
 
@@ -80,7 +81,8 @@ type Events interface {
 
 // Jobs is the queue that accepted calls wait in.
 type Jobs interface {
-	// Publish stores a job for certain; the same id within the queue's window is stored once. [ErrQueueFull] is certain.
+	// Publish stores a job for certain; the same id within the queue's window is stored once. [ErrQueueFull] is
+	// certain.
 	Publish(ctx context.Context, k CallKey, id string, job []byte, t Trace) error
 	// Exists reports whether the job of that sequence still stands in the queue.
 	Exists(ctx context.Context, seq uint64) (bool, error)
@@ -98,7 +100,8 @@ type Dead interface {
 
 // Hooks reaches a session's policy.
 type Hooks interface {
-	// Pre asks before an entry runs and waits as long as ctx allows. Any error, nobody being there included, is a denial.
+	// Pre asks before an entry runs and waits as long as ctx allows. Any error, nobody being there included, is a
+	// denial.
 	Pre(ctx context.Context, k CallKey, q *subjects.HookRequest, t Trace) (*subjects.HookReply, error)
 	// Post tells of a settled entry; nobody waits for it.
 	Post(ctx context.Context, k CallKey, event []byte, t Trace) error
@@ -140,11 +143,13 @@ type Sending struct {
 // Sent is what came of a [Sending].
 type Sent struct {
 	EntryOutcome
-	// Outcome is ok, error or unknown; or interrupted, for an entry that was certainly not sent because a stop came first.
+	// Outcome is ok, error or unknown; or interrupted, for an entry that was certainly not sent because a stop came
+	// first.
 	Outcome subjects.Outcome
 	// Attempts is how often it was sent.
 	Attempts int
-	// Cut says that ctx was cancelled before the outcome was final. Nothing settles: another runner goes on under the same key.
+	// Cut says that ctx was cancelled before the outcome was final. Nothing settles: another runner goes on under the
+	// same key.
 	Cut bool
 }
 

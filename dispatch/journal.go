@@ -52,7 +52,8 @@ func (j *journal) write(ctx context.Context) error {
 }
 
 // stands finds out what became of a write: nil and false if it stands, nil and true if the old revision does. A leader
-// that was just elected may answer from before what it has yet to apply; what is older than this runner knows is no answer.
+// that was just elected may answer from before what it has yet to apply; what is older than this runner knows is no
+// answer.
 func (j *journal) stands(ctx context.Context, pause *pause) (again bool, err error) {
 	for misses := 0; ; {
 		value, rev, err := j.records.Read(ctx, j.key)
@@ -66,7 +67,7 @@ func (j *journal) stands(ctx context.Context, pause *pause) (again bool, err err
 		case err == nil && rev == j.rev:
 			return true, nil
 		case err == nil:
-			if cur, err := DecodeRecord(value); err != nil || cur.Runner != j.rec.Runner || cur.Write != j.rec.Write || cur.Nonce != j.rec.Nonce {
+			if cur, err := DecodeRecord(value); err != nil || !cur.sameWrite(j.rec) {
 				return false, ErrLost
 			}
 			j.rev = rev

@@ -23,7 +23,8 @@ type Record struct {
 	Digest string `json:"digest"`
 	// Hosted says that the one entry is a tool of a host, whose result is the reply.
 	Hosted bool `json:"hosted,omitempty"`
-	// Created is the sequence of the record's first write; 0 in that write itself. It decides which stops of the session cover the call.
+	// Created is the sequence of the record's first write; 0 in that write itself. It decides which stops of the
+	// session cover the call.
 	Created uint64 `json:"created,omitempty"`
 	// Runner is who wrote this, one id for each pickup; empty in the first write, which is the acceptor's.
 	Runner string `json:"runner,omitempty"`
@@ -35,7 +36,8 @@ type Record struct {
 	Takeovers int `json:"takeovers,omitempty"`
 	// Generation counts the times an operator reopened the call.
 	Generation int `json:"generation,omitempty"`
-	// Job is the sequence of the job that works for this record; a job of another sequence is a duplicate while this one stands.
+	// Job is the sequence of the job that works for this record; a job of another sequence is a duplicate while this
+	// one stands.
 	Job uint64 `json:"job,omitempty"`
 	// Dead says that the job must be copied to where an operator can read it before it is acknowledged.
 	Dead bool `json:"dead,omitempty"`
@@ -115,6 +117,11 @@ func (r *Record) move(i int, c Cause) error {
 	}
 	r.Entries[i].State = next
 	return nil
+}
+
+// sameWrite reports whether both are the same write of the same runner.
+func (r *Record) sameWrite(o *Record) bool {
+	return r.Runner == o.Runner && r.Write == o.Write && r.Nonce == o.Nonce
 }
 
 func (r *Record) encode() ([]byte, error) { return subjects.Marshal(r) }
@@ -208,7 +215,8 @@ type Job struct {
 	// Created is the sequence of the record's first write.
 	Created    uint64 `json:"created"`
 	Generation int    `json:"generation,omitempty"`
-	// Names are the entries' names, and Refused their errors at the door, so that a record can be made from the job alone.
+	// Names are the entries' names, and Refused their errors at the door, so that a record can be made from the job
+	// alone.
 	Names   []string                     `json:"names"`
 	Refused map[int]*subjects.EntryError `json:"refused,omitempty"`
 	Hosted  bool                         `json:"hosted,omitempty"`
@@ -242,7 +250,8 @@ func (j *Job) msgID() string { return fmt.Sprintf("%s.g%d", j.Key, j.Generation)
 // record is the call's first record. It is made from the job alone, by the acceptor and by the job's first runner, so
 // both make the same one.
 func (j *Job) record() *Record {
-	r := &Record{Version: recordVersion, Nonce: j.Nonce, Digest: j.Digest, Hosted: j.Hosted, Entries: make([]EntryRecord, len(j.Names))}
+	r := &Record{Version: recordVersion, Nonce: j.Nonce, Digest: j.Digest, Hosted: j.Hosted,
+		Entries: make([]EntryRecord, len(j.Names))}
 	for i, name := range j.Names {
 		e := &r.Entries[i]
 		e.Name, e.State = name, StatePending

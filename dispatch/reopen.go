@@ -19,7 +19,8 @@ type Letter struct {
 	Trace      Trace  `json:"trace,omitzero"`
 }
 
-// bury copies the job to where an operator can read it. It may be done twice: a later letter takes the place of the first.
+// bury copies the job to where an operator can read it. It may be done twice: a later letter takes the place of the
+// first.
 func (r *run) bury(ctx context.Context) error {
 	return r.Runner.bury(ctx, r.key, &Letter{Job: r.d.Data, Record: r.rec, Unreadable: r.corrupt, Trace: r.d.Trace})
 }

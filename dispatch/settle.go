@@ -154,7 +154,8 @@ func (r *run) done(ctx context.Context) {
 			return
 		}
 		if err = pause.wait(bounded, err); err != nil {
-			r.log.WarnContext(ctx, "a finished job could not be taken off the queue; it comes back once", "call", r.key.String(), "error", err)
+			r.log.WarnContext(ctx, "a finished job could not be taken off the queue; it comes back once",
+				"call", r.key.String(), "error", err)
 			_ = r.d.Receipt.Return(0)
 			return
 		}
@@ -225,7 +226,8 @@ func (r *run) publishEntry(ctx context.Context, i int) error {
 		return err
 	}
 	ev := subjects.EntryEvent{Event: subjects.EventEntry, CallID: r.key.Call, EntryResult: out.result(i, e.Name),
-		Outcome: e.State.Outcome(), Attempts: e.Attempts, StartedAt: e.StartedAt, FinishedAt: *e.FinishedAt, Generation: r.rec.Generation}
+		Outcome: e.State.Outcome(), Attempts: e.Attempts, StartedAt: e.StartedAt, FinishedAt: *e.FinishedAt,
+		Generation: r.rec.Generation}
 	body, err := r.publishEvent(ctx, i, &ev)
 	if errors.Is(err, ErrTooLarge) {
 		ev.Response = subjects.AppendString(nil, textElsewhere)
@@ -236,7 +238,8 @@ func (r *run) publishEntry(ctx context.Context, i int) error {
 	}
 	if r.payload != nil && r.payload.Hooks.Post {
 		if err := r.Hooks.Post(ctx, r.key, body, r.d.Trace); err != nil {
-			r.log.WarnContext(ctx, "a session's policy could not be told of an entry", "call", r.key.String(), "index", i, "error", err)
+			r.log.WarnContext(ctx, "a session's policy could not be told of an entry",
+				"call", r.key.String(), "index", i, "error", err)
 		}
 	}
 	return nil
@@ -268,7 +271,8 @@ func (r *run) summarise(ctx context.Context) error {
 }
 
 func (r *run) publishSummary(ctx context.Context, batch *subjects.BatchReply) error {
-	body, err := subjects.Marshal(subjects.SummaryEvent{Event: subjects.EventSummary, CallID: r.key.Call, BatchReply: *batch, Generation: r.rec.Generation})
+	body, err := subjects.Marshal(subjects.SummaryEvent{Event: subjects.EventSummary, CallID: r.key.Call, BatchReply: *batch,
+		Generation: r.rec.Generation})
 	if err != nil {
 		return fmt.Errorf("dispatch: summary: %w", err)
 	}

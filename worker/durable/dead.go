@@ -29,7 +29,8 @@ func (d *dead) Bury(ctx context.Context, k dispatch.CallKey, letter []byte, t di
 	if err != nil {
 		return known(err)
 	}
-	_, err = d.js.PublishMsg(ctx, &nats.Msg{Subject: d.layout.DeadSubject(k.String()), Header: h, Data: data}, jetstream.WithExpectStream(d.name))
+	_, err = d.js.PublishMsg(ctx, &nats.Msg{Subject: d.layout.DeadSubject(k.String()), Header: h, Data: data},
+		jetstream.WithExpectStream(d.name))
 	return known(err)
 }
 

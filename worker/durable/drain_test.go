@@ -47,7 +47,8 @@ func TestDrainHandsBack(t *testing.T) {
 	}
 }
 
-// When the time to drain is over, what is on its way is handed back with its mark; its successor repeats it under the same key.
+// When the time to drain is over, what is on its way is handed back with its mark; its successor repeats it under the
+// same key.
 func TestDrainIsBounded(t *testing.T) {
 	t.Parallel()
 	b, g := newBus(t, storage.Layout{}), newGateway()

@@ -61,7 +61,8 @@ func ensure(t testing.TB, ctx context.Context, js jetstream.JetStream, l storage
 
 func (b *bus) connect(opts ...nats.Option) (*nats.Conn, jetstream.JetStream) {
 	b.t.Helper()
-	nc, err := nats.Connect(b.server.ClientURL(), append([]nats.Option{b.server.InProcess(), nats.MaxReconnects(-1), nats.ReconnectWait(10 * time.Millisecond)}, opts...)...)
+	opts = append([]nats.Option{b.server.InProcess(), nats.MaxReconnects(-1), nats.ReconnectWait(10 * time.Millisecond)}, opts...)
+	nc, err := nats.Connect(b.server.ClientURL(), opts...)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -228,7 +228,8 @@ func TestDeadlineWhilePolicyThinks(t *testing.T) {
 	}
 }
 
-// An entry that was refused at the door keeps its error, also when its siblings are stopped, and its event comes in order.
+// An entry that was refused at the door keeps its error, also when its siblings are stopped, and its event comes in
+// order.
 func TestRefusedEntryKeepsItsError(t *testing.T) {
 	t.Parallel()
 	b, g := newBus(t, storage.Layout{}), newGateway()

@@ -91,8 +91,9 @@ func (j *jobs) Exists(ctx context.Context, seq uint64) (bool, error) {
 	return m != nil, err
 }
 
-// ensure makes the tenant's consumer if this worker has not done so lately. Its MaxAckPending is the bound of the tenant
-// over all workers. Deliveries have no bound: a message that had used up its own would stay in the stream, invisible to all.
+// ensure makes the tenant's consumer if this worker has not done so lately. Its MaxAckPending is the bound of the
+// tenant over all workers. Deliveries have no bound: a message that had used up its own would stay in the stream,
+// invisible to all.
 func (j *jobs) ensure(ctx context.Context, tenant string) error {
 	j.mu.Lock()
 	fresh := time.Since(j.tenant(tenant).made) < consumerTrust
@@ -212,7 +213,8 @@ func (j *jobs) choose() (string, bool) {
 	return "", false
 }
 
-// next waits for a tenant that may have jobs and is to be asked. Whoever calls it has a place to run a job. It ends with ctx.
+// next waits for a tenant that may have jobs and is to be asked. Whoever calls it has a place to run a job. It ends
+// with ctx.
 func (j *jobs) next(ctx context.Context) (tenant string, err error) {
 	for {
 		if tenant, ok := j.choose(); ok {
@@ -261,7 +263,8 @@ func (j *jobs) fetch(ctx context.Context, tenant string) (*nats.Msg, error) {
 	if err := j.ensure(ctx, tenant); err != nil {
 		return nil, err
 	}
-	// An inbox of its own: a job comes under its own subject, by which the connection's shared inbox cannot tell whose it is.
+	// An inbox of its own: a job comes under its own subject, by which the connection's shared inbox cannot tell
+	// whose it is.
 	nc, answers := j.js.Conn(), make(chan *nats.Msg, 1)
 	inbox, err := nc.ChanSubscribe(nc.NewInbox(), answers)
 	if err != nil {

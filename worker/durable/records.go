@@ -11,7 +11,8 @@ import (
 	"toolsearch/worker/storage"
 )
 
-// headerState tells of a record's write, to whoever sees only headers, whether the call is open, handed back or published.
+// headerState tells of a record's write, to whoever sees only headers, whether the call is open, handed back or
+// published.
 const headerState = "Toolsearch-Call-State"
 
 // never is the lifetime of an open record: no age of the stream removes it.

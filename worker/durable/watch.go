@@ -162,7 +162,8 @@ func (w *watch) healthy(ctx context.Context, before uint64) (ok bool, behind uin
 	}
 	switch last := info.State.LastSeq; {
 	case last < pos:
-		w.log.WarnContext(ctx, "the stream of records ends before what was seen of it; the watch starts anew", "seen", pos, "last", last)
+		w.log.WarnContext(ctx, "the stream of records ends before what was seen of it; the watch starts anew",
+			"seen", pos, "last", last)
 		return false, 0
 	case last == pos:
 		return true, 0
@@ -195,9 +196,10 @@ func (w *watch) consume(ctx context.Context, from uint64, deliver func(note)) (f
 		}
 		deliver(note{seq: meta.Sequence.Stream, subject: m.Subject(), phase: dispatch.Phase(m.Headers().Get(headerState)),
 			stop: dispatch.SeenStop{At: meta.Timestamp, Trace: traceOf(m.Headers())}})
-	}, jetstream.PullMaxMessages(1000), jetstream.PullHeartbeat(time.Second), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
-		w.log.Debug("the watch's consumer is made again", "error", err)
-	}))
+	}, jetstream.PullMaxMessages(1000), jetstream.PullHeartbeat(time.Second),
+		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
+			w.log.Debug("the watch's consumer is made again", "error", err)
+		}))
 	if err != nil {
 		return nil, err
 	}
@@ -230,8 +232,8 @@ func (w *watch) deliver(serial int, n note) {
 	}
 }
 
-// recall tells a call that is being registered of a stop that the watch has seen lately. The leader is asked too; but one
-// that was just elected may not have caught up with what it has acknowledged before. w.mu is held.
+// recall tells a call that is being registered of a stop that the watch has seen lately. The leader is asked too; but
+// one that was just elected may not have caught up with what it has acknowledged before. w.mu is held.
 func (w *watch) recall(f *following) {
 	root := w.layout.Root
 	for _, subject := range stopsOf(root, f.key) {

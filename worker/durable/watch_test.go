@@ -152,7 +152,8 @@ func TestStreamMadeAnew(t *testing.T) {
 	}
 }
 
-// Follow leaves no gap: of a stop that is stored at any moment around the registration, either the reads or the watch tell.
+// Follow leaves no gap: of a stop that is stored at any moment around the registration, either the reads or the watch
+// tell.
 func TestFollowHasNoGap(t *testing.T) {
 	t.Parallel()
 	b := newBus(t, storage.Layout{})
