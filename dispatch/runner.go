@@ -57,7 +57,8 @@ type Runner struct {
 	MaxPayload int
 	// Now is the clock. Nil: time.Now.
 	Now func() time.Time
-	// Telemetry gets the spans of batches and entries, below the one of ctx, and their metrics. Nil: nothing is recorded.
+	// Telemetry gets the spans of batches and entries, below the one of ctx, and their metrics. Nil: nothing is
+	// recorded.
 	Telemetry *telemetry.Recorder
 	// Logger gets what an operator should know. Nil: nothing is logged.
 	Logger *slog.Logger
@@ -681,7 +682,8 @@ func (r *run) arguments(ctx context.Context, i int) (json.RawMessage, error) {
 	}
 }
 
-// ask puts one entry to the session's policy. settled is true where that refused it, or a stop or the deadline came first.
+// ask puts one entry to the session's policy. settled is true where that refused it, or a stop or the deadline came
+// first.
 func (r *run) ask(ctx context.Context, i int, arguments json.RawMessage) (rewritten json.RawMessage, settled bool, err error) {
 	timeout := time.Duration(r.payload.Hooks.TimeoutMS) * time.Millisecond
 	if timeout <= 0 {
@@ -725,7 +727,7 @@ func (r *run) deny(ctx context.Context, i int, reason string) error {
 	if reason != "" {
 		text += " " + reason
 	}
-	return r.settle(ctx, i, CauseRefuse, entryError(subjects.EntryDenied, text))
+	return r.settle(ctx, i, CauseRefuse, entryError(subjects.EntryDenied, Bounded(text)))
 }
 
 // handBack leaves the record for another runner; the job is given to it by end. The count of takeovers stays as it is:
@@ -764,7 +766,8 @@ func (r *run) end(ctx context.Context, err error) Verdict {
 		_ = r.d.Receipt.Return(back.delay)
 		return VerdictReturned
 	case errors.Is(err, ErrLost):
-		// Neither acknowledged nor returned: the delivery may be the other runner's by now, and the queue would take it for its.
+		// Neither acknowledged nor returned: the delivery may be the other runner's by now, and the queue would take
+		// it for its.
 		r.log.InfoContext(ctx, "a call was taken over by another runner", "call", r.key.String())
 		return VerdictLost
 	case ctx.Err() != nil: // before there was anything to hand back
