@@ -26,6 +26,12 @@
 // only if it has the rarest word of the query and enough of the others, so a word that no tool has empties the answer,
 // which tells the model more than five bad matches would. The name of a tool, in whatever case, always finds that tool.
 //
+// Where nothing matches, the near half of the search offers the tools that answer most of the query, with a confidence that
+// follows from one formula, see [NearConfidence]: fields weigh differently there, what the schema says about the parameters
+// is read too, and words that say nothing are left out. Where the confidence is low nothing is offered, for a hunt for what
+// no tool does must end. The words that no tool has are told as the model wrote them, and for a misspelt one the word that
+// it may stand for.
+//
 // The number of tools, how many have a word and how long they are on average are counted over the tools of the scope
 // alone, from the one index of the catalog. What a session was not granted can neither be found nor be felt in the
 // ranking.
@@ -42,6 +48,7 @@
 //   - A visible definition leaves byte for byte as it came.
 //   - One bad definition never stops the others; it is left out and told by [Catalog.Rejected].
 //   - A scope ranks as a catalog of only its tools would.
+//   - Matches are what they would be without the near half; near stands only where there are none.
 //   - Whatever ASCII words alone would find something for, finds something.
 //   - A [Catalog], a [Set] and a [Scope] never change and serve many at once.
 //   - The memory and time of a call are bounded by [Limits], [MaxDifferentWords], [MaxQueryWords] and the other bounds

@@ -336,7 +336,7 @@ func TestSearchStaysInScope(t *testing.T) {
 	all := catalogtest.Generated(400)
 	whole := buildTest(t, all)
 	alone := map[int]*Catalog{} // by which of the four toolsets are granted
-	words := strings.Fields("list invoice create issue calendar message by identifier kindba search ticket server-2 filter")
+	words := strings.Fields("list invoice create issue calendar message by identifier kindba search ticket server-2 filter quokka invoise lst please")
 	rapid.Check(t, func(rt *rapid.T) {
 		mask := rapid.IntRange(0, 15).Draw(rt, "granted")
 		var granted []catalogtest.Element

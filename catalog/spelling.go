@@ -89,9 +89,10 @@ func letterMask(word string) (mask uint32) {
 
 // misspelling is a word that is compared with those that are known.
 type misspelling struct {
-	forms [2][]rune // as it is written, in small letters, and its stem
-	masks [2]uint32
+	forms [3][]rune // as it is written, in small letters, its stem, and without a final s, which a slip may hide from the stemmer
+	masks [3]uint32
 	slips int
+	known [longestSpelling]rune // the word at hand
 }
 
 func newMisspelling(word, stem string) (m misspelling, ok bool) {
@@ -104,7 +105,7 @@ func newMisspelling(word, stem string) (m misspelling, ok bool) {
 	if n >= twoSlips {
 		m.slips = 2
 	}
-	for i, form := range [...]string{word, stem} {
+	for i, form := range [...]string{word, stem, strings.TrimSuffix(word, "s")} {
 		m.forms[i], m.masks[i] = []rune(form), letterMask(form)
 	}
 	return m, true
@@ -113,7 +114,13 @@ func newMisspelling(word, stem string) (m misspelling, ok bool) {
 // distance is how many slips a known word is away, more than m.slips for too many.
 func (m *misspelling) distance(known string) int {
 	best := m.slips + 1
-	word := []rune(known)
+	word := m.known[:0]
+	for _, r := range known {
+		if len(word) == longestSpelling {
+			return best
+		}
+		word = append(word, r)
+	}
 	for i, form := range m.forms {
 		if len(m.forms[0]) < anyFirst && form[0] != word[0] {
 			continue
@@ -125,9 +132,23 @@ func (m *misspelling) distance(known string) int {
 	return best
 }
 
+// lengths are the least and the most characters of a word that may be near.
+func (m *misspelling) lengths() (shortest, longest int) {
+	shortest, longest = longestSpelling, 1
+	for _, form := range m.forms {
+		shortest, longest = min(shortest, len(form)-m.slips), max(longest, len(form)+m.slips)
+	}
+	return max(shortest, 1), min(longest, longestSpelling)
+}
+
 // mayBe reports whether a word with this mask may be near: a slip changes at most two bits.
 func (m *misspelling) mayBe(mask uint32) bool {
-	return bits.OnesCount32(mask^m.masks[0]) <= 2*m.slips || bits.OnesCount32(mask^m.masks[1]) <= 2*m.slips
+	for _, own := range m.masks {
+		if bits.OnesCount32(mask^own) <= 2*m.slips {
+			return true
+		}
+	}
+	return false
 }
 
 // correction is a known word that a misspelling may stand for.
@@ -165,8 +186,8 @@ func (n *nearSearch) correct(word, token string) (found, written string) {
 		}
 	}
 	x := n.catalog.index
-	shortest, longest := min(len(m.forms[0]), len(m.forms[1]))-m.slips, max(len(m.forms[0]), len(m.forms[1]))+m.slips
-	first, last := x.spellings.starts[max(shortest, 1)], x.spellings.starts[min(longest, longestSpelling)+1]
+	shortest, longest := m.lengths()
+	first, last := x.spellings.starts[shortest], x.spellings.starts[longest+1]
 	for i := first; i < last; i++ {
 		if m.mayBe(x.spellings.masks[i]) {
 			consider(x.fields.words[x.spellings.words[i]])
@@ -281,5 +302,5 @@ func slipsBetween(a, b []rune, most int) int {
 		}
 		two, one, row = one, row, two
 	}
-	return one[len(b)]
+	return min(one[len(b)], most+1)
 }

@@ -115,7 +115,7 @@ func textNear(unknown []string) string {
 			left += " and others"
 		}
 	}
-	return bounded("Nothing matches: " + left + ", so the tools in near are the closest and no matches: take one only if its " +
+	return bounded("Nothing matches: " + left + ", so the tools in near are the closest and not matches: take one only if its " +
 		"description fits, or search again with fewer words.")
 }
 

@@ -91,7 +91,7 @@ loads and calls the rest on demand. Workers answer over NATS.
 			root.AddCommand(c)
 		}
 	}
-	add("try", a.demo(), a.bench())
+	add("try", a.demo(), a.bench(), a.eval())
 	add("serve", a.worker(), a.health(), a.gateway(), a.jobs(), a.init(), a.token())
 	add("ask", a.assemble(), a.search(), a.describe(), a.call(), a.connections(), a.stop(), a.watch())
 	root.AddCommand(a.version())
