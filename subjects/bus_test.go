@@ -135,7 +135,7 @@ func newSession(t testing.TB, s *server.Server, o subjects.ClientOptions) *subje
 
 // inTime is a context for a step that must not take long, and has far more time than it needs.
 func inTime(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }

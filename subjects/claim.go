@@ -27,7 +27,7 @@ const (
 	DefaultBodyAge = 48 * time.Hour
 
 	bodyWait     = 2 * time.Second        // own bound of storing or reading a small body
-	bodyWaitMiB  = 250 * time.Millisecond // and what each MiB adds to it
+	bodyWaitMiB  = 2 * time.Second // and what each MiB adds to it: a busy server is slow, not gone
 	bodyChunk    = 128 << 10              // size of a stored chunk, smaller where max_payload asks for it
 	bodyHeadroom = 1 << 10                // left free below max_payload for headers that are added after the decision
 	bodyNameMax  = 256                    // longest object name that is looked up
@@ -54,7 +54,7 @@ type BodiesOptions struct {
 	Storage  jetstream.StorageType
 	// MaxBytes bounds one tenant's bucket; 0 is unbounded.
 	MaxBytes int64
-	// Wait bounds storing or reading a small body, whatever the context allows; 0 is 2 s. Each MiB adds 250 ms.
+	// Wait bounds storing or reading a small body, whatever the context allows; 0 is 2 s. Each MiB adds 2 s.
 	Wait time.Duration
 }
 

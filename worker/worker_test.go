@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // wait bounds what a test waits for an event that has to come.
-const wait = 20 * time.Second
+const wait = 90 * time.Second
 
 // bundle is a bus, a worker and a client's connection to them.
 type bundle struct {

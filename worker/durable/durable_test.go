@@ -23,7 +23,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what must happen. Nothing is slow because of it.
-const patience = 20 * time.Second
+const patience = 90 * time.Second
 
 // bus is a server of its own with the streams of a layout.
 type bus struct {

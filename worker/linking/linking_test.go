@@ -25,7 +25,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // wait bounds what a test waits for an event that has to come.
-const wait = 20 * time.Second
+const wait = 90 * time.Second
 
 type bundle struct {
 	t       *testing.T
