@@ -26,12 +26,12 @@ const (
 	// DefaultBodyAge is how long a body stays in its bucket.
 	DefaultBodyAge = 48 * time.Hour
 
-	bodyWait     = 2 * time.Second        // own bound of storing or reading a small body
+	bodyWait     = 2 * time.Second // own bound of storing or reading a small body
 	bodyWaitMiB  = 2 * time.Second // and what each MiB adds to it: a busy server is slow, not gone
-	bodyChunk    = 128 << 10              // size of a stored chunk, smaller where max_payload asks for it
-	bodyHeadroom = 1 << 10                // left free below max_payload for headers that are added after the decision
-	bodyNameMax  = 256                    // longest object name that is looked up
-	bodyBuckets  = 256                    // buckets whose handle is kept
+	bodyChunk    = 128 << 10       // size of a stored chunk, smaller where max_payload asks for it
+	bodyHeadroom = 1 << 10         // left free below max_payload for headers that are added after the decision
+	bodyNameMax  = 256             // longest object name that is looked up
+	bodyBuckets  = 256             // buckets whose handle is kept
 )
 
 var (
