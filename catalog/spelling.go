@@ -259,7 +259,11 @@ func formsOf(text, want string) func(yield func(string) bool) {
 			if kind == pairWord {
 				continue
 			}
-			for _, form := range append(split(word), word) {
+			var forms []string
+			if kind != plainWord {
+				forms = split(word)
+			}
+			for _, form := range append(forms, word) {
 				if token(form) == want && !yield(strings.ToLower(form)) {
 					return
 				}
@@ -274,33 +278,32 @@ func slipsBetween(a, b []rune, most int) int {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
 		return most + 1
 	}
-	var rows [3][2*longestSpelling + 2]int
-	if len(b) >= len(rows[0]) {
+	var rows [3][2*longestSpelling + 2]uint8 // small, for they are cleared at every call
+	if len(a) >= len(rows[0]) || len(b) >= len(rows[0]) {
 		return most + 1
 	}
 	two, one, row := rows[0][:len(b)+1], rows[1][:len(b)+1], rows[2][:len(b)+1]
 	for j := range row {
-		one[j] = j
+		one[j] = uint8(j)
 	}
 	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		least := i
+		row[0] = uint8(i)
+		least := row[0]
 		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
+			d := one[j-1]
+			if a[i-1] != b[j-1] {
+				d = 1 + min(d, one[j], row[j-1])
 			}
-			d := min(one[j]+1, row[j-1]+1, one[j-1]+cost)
 			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
 				d = min(d, two[j-2]+1)
 			}
 			row[j] = d
 			least = min(least, d)
 		}
-		if least > most {
+		if int(least) > most {
 			return most + 1
 		}
 		two, one, row = one, row, two
 	}
-	return min(one[len(b)], most+1)
+	return min(int(one[len(b)]), most+1)
 }
