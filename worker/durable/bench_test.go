@@ -7,13 +7,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"toolsearch/connectors"
@@ -22,6 +24,56 @@ import (
 	"toolsearch/worker/embedded"
 	"toolsearch/worker/storage"
 )
+
+// oneServer is a bus of one server.
+func oneServer(b *testing.B, o embedded.Options) *bus {
+	b.Helper()
+	o.Port = embedded.InProcessOnly
+	s, err := embedded.Start(o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(s.Shutdown)
+	return &bus{t: b, server: s, layout: storage.Layout{}.WithDefaults(), ctx: context.Background()}
+}
+
+// threeServers is a bus of three servers in a cluster, with three copies of every stream.
+func threeServers(b *testing.B) *bus {
+	b.Helper()
+	var routes []*url.URL
+	var ports []int
+	for range 3 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			b.Fatal(err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		l.Close()
+		ports = append(ports, port)
+		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprint("127.0.0.1:", port)})
+	}
+	x := &bus{t: b, layout: storage.Layout{Replicas: 3}.WithDefaults(), ctx: context.Background()}
+	for i, port := range ports {
+		s, err := server.NewServer(&server.Options{ServerName: fmt.Sprint("n", i), Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true,
+			StoreDir: b.TempDir(), NoSigs: true, NoLog: true, Routes: routes,
+			Cluster: server.ClusterOpts{Name: "bench", Host: "127.0.0.1", Port: port}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		s.Start()
+		b.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+		x.urls = append(x.urls, s.ClientURL())
+	}
+	_, js := x.connect()
+	for {
+		ctx, cancel := context.WithTimeout(x.ctx, time.Second)
+		_, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: "READY", Subjects: []string{"ready"}, Replicas: 3})
+		cancel()
+		if err == nil {
+			return x
+		}
+	}
+}
 
 // bench is a bus with a worker, a gateway over real HTTP, and a plain HTTP client that sends the same requests.
 type bench struct {
@@ -32,14 +84,8 @@ type bench struct {
 	keys   int
 }
 
-func newBench(b *testing.B, o embedded.Options) *bench {
+func newBench(b *testing.B, servers *bus) *bench {
 	b.Helper()
-	o.Port = embedded.InProcessOnly
-	server, err := embedded.Start(o)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(server.Shutdown)
 	gateway, err := gatewaytest.Start(gatewaytest.Options{Keep: 1000, Apps: []gatewaytest.App{{Connector: "app", Tools: []gatewaytest.Tool{
 		{Slug: "APP_NOTE", Run: func(context.Context, gatewaytest.Call) (any, error) { return map[string]any{"ok": true}, nil }}}}}})
 	if err != nil {
@@ -62,16 +108,8 @@ func newBench(b *testing.B, o embedded.Options) *bench {
 	transport := connectors.NewTransport()
 	b.Cleanup(transport.CloseIdleConnections)
 	x := &bench{url: gateway.URL() + "/v1/connectors/execute", client: &http.Client{Transport: transport},
-		bus: &bus{t: b, server: server, layout: storage.Layout{}.WithDefaults(), ctx: context.Background()}}
-	nc, err := nats.Connect(server.ClientURL(), server.InProcess())
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(nc.Close)
-	x.nc = nc
-	if x.js, err = jetstream.New(nc); err != nil {
-		b.Fatal(err)
-	}
+		bus: servers}
+	x.nc, x.js = x.connect()
 	ensure(b, x.ctx, x.js, x.layout)
 	x.calls = x.worker(Options{Connectors: dispatch.GatewaySender(sender), Logger: slog.New(slog.DiscardHandler)})
 	return x
@@ -132,9 +170,13 @@ func median(d []time.Duration) time.Duration {
 // BenchmarkAdded tells what a durable call adds to the gateway's own time, against a plain HTTP client that sends the
 // same requests in the same run, turn by turn: added-ms/call for one entry and added-ms/entry for each further one.
 func BenchmarkAdded(b *testing.B) {
-	for name, o := range map[string]embedded.Options{"default": {}, "sync_always": {SyncAlways: true}} {
+	for name, start := range map[string]func(*testing.B) *bus{
+		"default":        func(b *testing.B) *bus { return oneServer(b, embedded.Options{}) },
+		"sync_always":    func(b *testing.B) *bus { return oneServer(b, embedded.Options{SyncAlways: true}) },
+		"three_replicas": threeServers,
+	} {
 		b.Run(name, func(b *testing.B) {
-			x := newBench(b, o)
+			x := newBench(b, start(b))
 			const many = 10
 			for range 20 { // connections, consumers, caches
 				x.durable(1)
@@ -159,7 +201,7 @@ func BenchmarkAdded(b *testing.B) {
 
 // BenchmarkThroughput tells how many calls of one entry a worker gets through when many wait.
 func BenchmarkThroughput(b *testing.B) {
-	x := newBench(b, embedded.Options{})
+	x := newBench(b, oneServer(b, embedded.Options{}))
 	b.SetParallelism(16)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {

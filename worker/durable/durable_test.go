@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -29,6 +30,7 @@ const patience = 90 * time.Second
 type bus struct {
 	t      testing.TB
 	server *embedded.Server
+	urls   []string // of a bus without a server of its own
 	layout storage.Layout
 	nc     *nats.Conn
 	js     jetstream.JetStream
@@ -61,8 +63,12 @@ func ensure(t testing.TB, ctx context.Context, js jetstream.JetStream, l storage
 
 func (b *bus) connect(opts ...nats.Option) (*nats.Conn, jetstream.JetStream) {
 	b.t.Helper()
-	opts = append([]nats.Option{b.server.InProcess(), nats.MaxReconnects(-1), nats.ReconnectWait(10 * time.Millisecond)}, opts...)
-	nc, err := nats.Connect(b.server.ClientURL(), opts...)
+	opts = append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(10 * time.Millisecond)}, opts...)
+	url := strings.Join(b.urls, ",")
+	if b.server != nil {
+		url, opts = b.server.ClientURL(), append(opts, b.server.InProcess())
+	}
+	nc, err := nats.Connect(url, opts...)
 	if err != nil {
 		b.t.Fatal(err)
 	}
