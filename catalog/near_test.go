@@ -374,7 +374,7 @@ func TestNearOfManyTools(t *testing.T) {
 	}
 	set := FullSet(c.Len()).Filter(func(i int) bool { return i%5 != 0 })
 	o := newNearOracle(c, slices.Collect(set.All()), nil).withoutDetails()
-	for _, query := range benchmarkQueries(c, 3) {
+	for _, query := range benchmarkQueries(c, 10) {
 		query = strings.Map(func(r rune) rune { // parameters inside parameters are not in the oracle
 			if r > 127 {
 				return ' '
