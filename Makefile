@@ -44,6 +44,7 @@ bench: build ## load over the bus beside a bare echo, then the Go benchmarks
 
 chaos: build ## the long crash test: workers, then NATS nodes, killed under load
 	TOOLSEARCH_CHAOS=long go test -count 1 -timeout 30m -run Chaos -v ./cmd/toolsearch
+	TOOLSEARCH_CHAOS=long go test -count 1 -timeout 10m -run ManyQueued -v ./worker/durable
 
 clean: ## remove what was built
 	rm -rf bin

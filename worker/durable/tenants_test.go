@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -124,7 +125,10 @@ func TestMissedWakeUps(t *testing.T) {
 func TestManyQueued(t *testing.T) {
 	t.Parallel()
 	n := 2000
-	if testing.Short() {
+	switch {
+	case os.Getenv("TOOLSEARCH_CHAOS") == "long":
+		n = 10_000
+	case testing.Short():
 		n = 200
 	}
 	b, g := newBus(t, storage.Layout{}), newGateway()
