@@ -31,7 +31,7 @@ type fieldIndex struct {
 	// pairs holds of each tool the words that stand side by side, as hashes, ascending: those of tool i are
 	// pairs[pairStarts[i]:pairStarts[i+1]]. A hash follows from the words alone, never from their numbers, for a tool
 	// must look the same from every catalog that it stands in.
-	pairs      []uint16
+	pairs      []uint32
 	pairStarts []uint32
 	hashes     []uint32 // of each word
 	words      []string // by number
@@ -89,15 +89,15 @@ func (x *fieldIndex) list(token uint32) []fieldPosting {
 }
 
 // hasPair reports whether two words stand side by side in a tool.
-func (x *fieldIndex) hasPair(tool int, pair uint16) bool {
+func (x *fieldIndex) hasPair(tool int, pair uint32) bool {
 	_, found := slices.BinarySearch(x.pairs[x.pairStarts[tool]:x.pairStarts[tool+1]], pair)
 	return found
 }
 
 func (x *fieldIndex) size() int64 {
 	const posting = int64(unsafe.Sizeof(fieldPosting{}))
-	n := int64(unsafe.Sizeof(*x)) + int64(len(x.postings))*posting + int64(len(x.pairs))*2
-	n += int64(len(x.starts)+len(x.pairStarts)+len(x.hashes)+len(x.weighted))*4 + int64(len(x.named))
+	n := int64(unsafe.Sizeof(*x)) + int64(len(x.postings))*posting
+	n += int64(len(x.pairs)+len(x.starts)+len(x.pairStarts)+len(x.hashes)+len(x.weighted))*4 + int64(len(x.named))
 	return n + int64(len(x.lengths))*int64(unsafe.Sizeof(fieldCounts{})) + int64(len(x.words))*int64(unsafe.Sizeof(""))
 }
 
@@ -108,9 +108,9 @@ func hashWord(word string) uint32 {
 }
 
 // pairOf is the hash of two words that stand side by side, in their order.
-func pairOf(first, second uint32) uint16 {
-	h := (first*0x9E3779B1 ^ second) * 0x85EBCA6B
-	return uint16(h >> 16)
+func pairOf(first, second uint32) uint32 {
+	h := (uint64(first)<<32 | uint64(second)) * 0x9E3779B97F4A7C15
+	return uint32(h >> 32)
 }
 
 // The bounds of what is read of one schema beyond the names of its parameters. They keep the index small where a schema
@@ -122,7 +122,7 @@ const (
 )
 
 // endTool enters what is known of the next tool as a whole. Its pairs are sorted in place.
-func (x *fieldIndex) endTool(counts fieldCounts, named int, pairs []uint16) {
+func (x *fieldIndex) endTool(counts fieldCounts, named int, pairs []uint32) {
 	if len(x.pairStarts) == 0 {
 		x.pairStarts = append(x.pairStarts, 0)
 	}

@@ -99,7 +99,7 @@ type indexer struct {
 	field  textField
 	counts fieldCounts
 	last   uint32
-	pairs  []uint16
+	pairs  []uint32
 }
 
 // wordTokens are the tokens of a word in both readings. For a plain word, other is nil and its one token is in both.

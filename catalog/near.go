@@ -514,7 +514,7 @@ func (n *nearSearch) consider(doc int, m nearMeasures) {
 // pairRarity is the lesser rarity of term i and the one before it.
 func (n *nearSearch) pairRarity(i int) float64 { return min(n.terms[i-1].idf, n.terms[i].idf) }
 
-func (n *nearSearch) hasPair(doc int, pair uint16) bool {
+func (n *nearSearch) hasPair(doc int, pair uint32) bool {
 	if tools := len(n.catalog.tools); doc >= tools {
 		return slices.Contains(n.fields[doc-tools].pairs, pair)
 	}
@@ -555,7 +555,7 @@ type extraFields struct {
 	counts  map[string]packedCounts
 	lengths fieldCounts
 	named   int
-	pairs   []uint16
+	pairs   []uint32
 }
 
 func (x *extraFields) read(e *extraDoc) {

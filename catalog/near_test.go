@@ -364,6 +364,18 @@ func TestNearByTheFormula(t *testing.T) {
 	})
 }
 
+// Pairs are kept as hashes. Two of these had one hash when it had 16 bits, and a tool was offered for words that it does
+// not have side by side.
+func TestNearTellsPairsApart(t *testing.T) {
+	t.Parallel()
+	c := buildTest(t, []catalogtest.Element{catalogtest.Tool("", "mcp__github__get", "GetUser issue")})
+	query := "GetUser get"
+	got, want := near(c, FullSet(1), query, 1, nil, NearSpelling).hits, newNearOracle(c, []int{0}, nil).near(query, 1)
+	if !sameHits(got, want) {
+		t.Errorf("%q comes near %v, want %v", query, got, want)
+	}
+}
+
 // TestNearOfManyTools is the same over more tools than are scored at a time.
 func TestNearOfManyTools(t *testing.T) {
 	t.Parallel()
