@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -24,6 +25,7 @@ type question struct {
 	header          nats.Header
 	body            []byte
 	patience        time.Duration // how long to wait for one reply before asking again; 0 is as long as the context
+	again           time.Duration // how long before asking once more beside the first; 0 is never
 }
 
 // errUnanswered ends an attempt whose patience is over. It is asked again at once: the wait is behind it.
@@ -51,10 +53,90 @@ func (c *Client) ask(ctx context.Context, q *question) (a *answer, err error) {
 		return nil, err
 	}
 	err = c.retry(ctx, func() (err error) {
-		a, err = c.once(ctx, q, m)
+		a, err = c.insist(ctx, q, m)
 		return err
 	})
 	return a, err
+}
+
+// insist sends one request, and sends it again while no reply comes; see [ClientOptions.AskAgain]. The first reply that
+// is no error counts. Errors of later attempts do not: the first one may still be answered.
+func (c *Client) insist(ctx context.Context, q *question, m *nats.Msg) (*answer, error) {
+	if q.again == 0 {
+		return c.once(ctx, q, m)
+	}
+	first, answered := context.WithCancel(ctx)
+	later := &laterAttempts{}
+	wait := q.again
+	var ask func()
+	ask = func() {
+		if !later.begin() {
+			return
+		}
+		defer later.done()
+		wait *= 2
+		later.after(wait, ask)
+		if a, err := c.once(first, q, m); err == nil {
+			later.settle(a)
+			answered()
+		}
+	}
+	later.after(wait, ask)
+	a, err := c.once(first, q, m)
+	answered()
+	if other := later.end(); err != nil && other != nil {
+		return other, nil
+	}
+	return a, err
+}
+
+// laterAttempts are the attempts at a request beside its first one.
+type laterAttempts struct {
+	mu      sync.Mutex
+	ended   bool
+	timer   *time.Timer
+	running sync.WaitGroup
+	answer  *answer
+}
+
+// after plans an attempt.
+func (l *laterAttempts) after(wait time.Duration, ask func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ended {
+		l.timer = time.AfterFunc(wait, ask)
+	}
+}
+
+// begin reports whether an attempt may start; one that does calls done.
+func (l *laterAttempts) begin() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ended {
+		l.running.Add(1)
+	}
+	return !l.ended
+}
+
+func (l *laterAttempts) done() { l.running.Done() }
+
+func (l *laterAttempts) settle(a *answer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.answer == nil {
+		l.answer = a
+	}
+}
+
+// end lets no further attempt start, waits for those that run, whose context has ended, and gives what one of them was
+// answered.
+func (l *laterAttempts) end() *answer {
+	l.mu.Lock()
+	l.ended = true
+	l.timer.Stop()
+	l.mu.Unlock()
+	l.running.Wait()
+	return l.answer
 }
 
 // once sends one request and reads its reply.

@@ -27,6 +27,10 @@ type ClientOptions struct {
 	// Reattach is how long a Call waits for its reply before it asks again under the same call_id, in case the worker
 	// that held the question is gone; 0 is 30 s.
 	Reattach time.Duration
+	// AskAgain is how long an Assemble, a Search, a Describe or another question that changes nothing waits for its
+	// reply before it is asked once more, in case the reply died with a server or a worker; the next waits are twice as
+	// long each. Earlier questions stay open, and the first reply counts. 0 is 5 s.
+	AskAgain time.Duration
 	// Retries is how often one request is repeated at most; 0 is 8, negative is never.
 	Retries int
 	// MinBackoff and MaxBackoff bound the wait between two attempts, before jitter; 0 is 50 ms and 2 s.
@@ -56,6 +60,7 @@ func (o ClientOptions) withDefaults() ClientOptions {
 	def(&o.Timeout, 30*time.Second)
 	def(&o.CallTimeout, 30*time.Minute)
 	def(&o.Reattach, 30*time.Second)
+	def(&o.AskAgain, 5*time.Second)
 	def(&o.MinBackoff, 50*time.Millisecond)
 	def(&o.MaxBackoff, 2*time.Second)
 	if o.Retries == 0 {
@@ -75,7 +80,7 @@ func (o ClientOptions) validate() error {
 		name string
 		d    time.Duration
 	}{
-		{"Timeout", o.Timeout}, {"CallTimeout", o.CallTimeout}, {"Reattach", o.Reattach},
+		{"Timeout", o.Timeout}, {"CallTimeout", o.CallTimeout}, {"Reattach", o.Reattach}, {"AskAgain", o.AskAgain},
 		{"MinBackoff", o.MinBackoff}, {"MaxBackoff", o.MaxBackoff},
 	} {
 		if f.d < 0 {

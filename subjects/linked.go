@@ -112,18 +112,18 @@ func (s *Session) Cards(ctx context.Context) (iter.Seq2[CardEvent, error], error
 
 // Answer presses a button of a card. It needs the credentials of an interface.
 func (s *Session) Answer(ctx context.Context, r AnswerRequest) (*AnswerReply, error) {
-	return interfaceAsk[AnswerReply](ctx, s, VerbAnswer, r)
+	return interfaceAsk[AnswerReply](ctx, s, VerbAnswer, r, s.once)
 }
 
 // Operation tells how the session's operation stands. It needs the credentials of an interface.
 func (s *Session) Operation(ctx context.Context) (*OperationReply, error) {
-	return interfaceAsk[OperationReply](ctx, s, VerbOperation, OperationRequest{})
+	return interfaceAsk[OperationReply](ctx, s, VerbOperation, OperationRequest{}, s.read)
 }
 
 // Accounts lists the user's linked accounts; etag is that of the list which is known already. It needs the credentials
 // of an interface.
 func (s *Session) Accounts(ctx context.Context, etag string) (*AccountsReply, error) {
-	return interfaceAsk[AccountsReply](ctx, s, VerbAccounts, AccountsRequest{ETag: etag})
+	return interfaceAsk[AccountsReply](ctx, s, VerbAccounts, AccountsRequest{ETag: etag}, s.read)
 }
 
 // Disconnect ends one of the user's accounts. It is asked once, whatever becomes of it: an error leaves open whether the
@@ -132,17 +132,24 @@ func (s *Session) Disconnect(ctx context.Context, connectionID string) (*Disconn
 	c := *s.c
 	c.opts.Retries = -1
 	once := &Session{c: &c, tenant: s.tenant, session: s.session}
-	return interfaceAsk[DisconnectReply](ctx, once, VerbDisconnect, DisconnectRequest{ConnectionID: connectionID})
+	return interfaceAsk[DisconnectReply](ctx, once, VerbDisconnect, DisconnectRequest{ConnectionID: connectionID}, once.once)
 }
 
-func interfaceAsk[T any](ctx context.Context, s *Session, verb Verb, request any) (*T, error) {
+// once puts a question that has an effect each time it is answered.
+func (s *Session) once(ctx context.Context, verb Verb, body []byte) (*answer, error) {
+	return s.ask(ctx, verb, nil, body, 0)
+}
+
+func interfaceAsk[T any](ctx context.Context, s *Session, verb Verb, request any,
+	ask func(context.Context, Verb, []byte) (*answer, error),
+) (*T, error) {
 	ctx, cancel := within(ctx, s.c.opts.Timeout)
 	defer cancel()
 	body, err := Marshal(request)
 	if err != nil {
 		return nil, err
 	}
-	a, err := s.ask(ctx, verb, nil, body, 0)
+	a, err := ask(ctx, verb, body)
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ func (s *Session) assemble(ctx context.Context, r *AssembleRequest) (*Assembled,
 	if err != nil {
 		return nil, err
 	}
-	a, err := s.ask(ctx, VerbAssemble, nil, body, 0)
+	a, err := s.read(ctx, VerbAssemble, body)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (s *Session) bridge(ctx context.Context, verb Verb, scope Scope, arguments 
 		if err != nil {
 			return err
 		}
-		a, err = s.ask(ctx, verb, nil, body, 0)
+		a, err = s.read(ctx, verb, body)
 		return err
 	})
 	return a, err
@@ -172,10 +172,22 @@ func (s *Session) scoped(ctx context.Context, scope Scope, do func(Scope) error)
 	return do(Handle(renewed.Scope))
 }
 
+// ask puts a question that may have an effect.
 func (s *Session) ask(ctx context.Context, verb Verb, h nats.Header, body []byte, patience time.Duration) (*answer, error) {
-	return s.c.ask(ctx, &question{
-		tenant: s.tenant, subject: s.c.opts.Root.Request(s.tenant, s.session, verb), verb: verb, header: h, body: body, patience: patience,
-	})
+	q := s.question(verb, body)
+	q.header, q.patience = h, patience
+	return s.c.ask(ctx, q)
+}
+
+// read puts a question that changes nothing and may be put twice.
+func (s *Session) read(ctx context.Context, verb Verb, body []byte) (*answer, error) {
+	q := s.question(verb, body)
+	q.again = s.c.opts.AskAgain
+	return s.c.ask(ctx, q)
+}
+
+func (s *Session) question(verb Verb, body []byte) *question {
+	return &question{tenant: s.tenant, subject: s.c.opts.Root.Request(s.tenant, s.session, verb), verb: verb, body: body}
 }
 
 func (s *Session) remember(a assembled) {

@@ -612,6 +612,7 @@ func TestClientOptions(t *testing.T) {
 		"Timeout":     {Timeout: -1},
 		"CallTimeout": {CallTimeout: -1},
 		"Reattach":    {Reattach: -1},
+		"AskAgain":    {AskAgain: -1},
 		"MinBackoff":  {MinBackoff: -1},
 		"MaxBackoff":  {MinBackoff: 10 * time.Second},
 		"Limit":       {BodyLimit: -1},

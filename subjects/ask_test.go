@@ -1,0 +1,133 @@
+package subjects_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"toolsearch/subjects"
+)
+
+// What changes nothing is asked again where its reply died.
+func TestAsksAgain(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		verb  subjects.Verb
+		reply string
+		ask   func(context.Context, *subjects.Session) error
+	}{
+		"assemble": {subjects.VerbAssemble, `{"scope":"x","tools":[]}`, func(ctx context.Context, s *subjects.Session) error {
+			_, err := s.Assemble(ctx, &subjects.AssembleRequest{Tools: json.RawMessage(`[]`)})
+			return err
+		}},
+		"search": {subjects.VerbSearch, `{"results": []}`, func(ctx context.Context, s *subjects.Session) error {
+			_, err := s.Search(ctx, subjects.Handle("x"), json.RawMessage(`{"queries":["mail"]}`))
+			return err
+		}},
+		"describe": {subjects.VerbDescribe, `{"tools": {}}`, func(ctx context.Context, s *subjects.Session) error {
+			_, err := s.Describe(ctx, subjects.Handle("x"), json.RawMessage(`{"names":["mail"]}`))
+			return err
+		}},
+		"operation": {subjects.VerbOperation, `{}`, func(ctx context.Context, s *subjects.Session) error {
+			_, err := s.Operation(ctx)
+			return err
+		}},
+		"accounts": {subjects.VerbAccounts, `{}`, func(ctx context.Context, s *subjects.Session) error {
+			_, err := s.Accounts(ctx, "")
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startBus(t)
+			w := startWorker(t, s)
+			w.on(tc.verb, func(r *request) ([]byte, error) {
+				if r.N < 3 {
+					return nil, nil
+				}
+				return []byte(tc.reply), nil
+			})
+			o := fast
+			o.AskAgain = 10 * time.Millisecond
+			if err := tc.ask(inTime(t), newSession(t, s, o)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Asking again gives up nothing: the first question may still be answered, whatever becomes of a later one.
+func TestFirstReplyCounts(t *testing.T) {
+	t.Parallel()
+	for name, later := range map[string]func(*worker, *nats.Msg){
+		"a later one gets none": func(*worker, *nats.Msg) {},
+		"a later one is refused": func(w *worker, m *nats.Msg) {
+			w.fail(m, &subjects.Error{Code: subjects.CodeOverloaded, Message: "full"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startBus(t)
+			w := startWorker(t, s)
+			asked := make(chan *nats.Msg, 16)
+			if _, err := w.nc.ChanSubscribe(subjects.DefaultRoot.Requests(subjects.VerbSearch), asked); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.nc.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				first := <-asked
+				second := <-asked
+				later(w, second)
+				first.Respond([]byte(`{"results": [{"query": "the first"}]}`)) //nolint:errcheck // the test waits for the answer
+			}()
+			o := fast
+			o.AskAgain, o.Retries = 10*time.Millisecond, -1
+			found, err := newSession(t, s, o).Search(inTime(t), subjects.Handle("x"), json.RawMessage(`{"queries":["mail"]}`))
+			if err != nil || len(found.Results) != 1 || found.Results[0].Query != "the first" {
+				t.Errorf("got %+v, %v", found, err)
+			}
+		})
+	}
+}
+
+// What has an effect each time is asked once.
+func TestAsksOnceForAnEffect(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		verb subjects.Verb
+		ask  func(context.Context, *subjects.Session) error
+	}{
+		"disconnect": {subjects.VerbDisconnect, func(ctx context.Context, s *subjects.Session) error {
+			_, err := s.Disconnect(ctx, "c-1")
+			return err
+		}},
+		"answer": {subjects.VerbAnswer, func(ctx context.Context, s *subjects.Session) error {
+			_, err := s.Answer(ctx, subjects.AnswerRequest{})
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startBus(t)
+			w := startWorker(t, s)
+			w.on(tc.verb, func(*request) ([]byte, error) { return nil, nil })
+			o := fast
+			o.AskAgain = time.Millisecond
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			err := tc.ask(ctx, newSession(t, s, o))
+			if !errors.Is(err, &subjects.Error{Code: subjects.CodeDeadlineExceeded}) {
+				t.Errorf("got %v", err)
+			}
+			if n := w.asked.Load(); n != 1 {
+				t.Errorf("asked %d times", n)
+			}
+		})
+	}
+}
