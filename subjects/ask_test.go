@@ -60,6 +60,29 @@ func TestAsksAgain(t *testing.T) {
 	}
 }
 
+// A reply that went to a connection which is gone is not waited for.
+func TestAsksAgainOnANewConnection(t *testing.T) {
+	t.Parallel()
+	s := startBus(t)
+	nc := connect(t, s)
+	w := startWorker(t, s)
+	w.on(subjects.VerbSearch, func(r *request) ([]byte, error) {
+		if r.N == 1 {
+			return nil, nc.ForceReconnect()
+		}
+		return []byte(`{"results": []}`), nil
+	})
+	o := fast
+	o.AskAgain = time.Hour
+	client, err := subjects.NewClient(nc, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Session("acme", "s1").Search(inTime(t), subjects.Handle("x"), json.RawMessage(`{"queries":["mail"]}`)); err != nil {
+		t.Error(err)
+	}
+}
+
 // Asking again gives up nothing: the first question may still be answered, whatever becomes of a later one.
 func TestFirstReplyCounts(t *testing.T) {
 	t.Parallel()
