@@ -223,9 +223,9 @@ type agent struct {
 	scope subjects.Scope
 }
 
-func newAgent(ctx context.Context, urls, tenant, session string) (*agent, error) {
+func newAgent(ctx context.Context, urls, tenant, session string, more ...nats.Option) (*agent, error) {
 	options := append(subjects.ConnectOptions(tenant, session), nats.ReconnectWait(50*time.Millisecond), nats.RetryOnFailedConnect(true))
-	nc, err := nats.Connect(urls, options...)
+	nc, err := nats.Connect(urls, append(options, more...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -10,10 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"toolsearch/subjects"
 )
 
 // asNode, set to a JSON [clusterNode], makes the test binary be one server of a NATS cluster.
@@ -131,6 +135,12 @@ func TestChaosCluster(t *testing.T) {
 		return start(t, stormEnv, "worker", "--nats", bus, "--replicas", "3", "--gateway", g.URL(), "--name", fmt.Sprint("worker-", i), "--log-level", "error")
 	})
 	s.run(t, bus, g, func(stop context.Context) int {
+		var load sync.WaitGroup
+		for i := range layout {
+			// One session for each server as the first that it tries, so that one of them loses its server each time.
+			load.Go(func() { searchThrough(t, stop, append(urls[i:len(urls):len(urls)], urls[:i]...)) })
+		}
+		defer load.Wait()
 		return cluster.harass(stop, s, func(i int) {
 			// Without a majority nothing moves, so the next server goes only when this one is back.
 			if err := layout[i].healthy(ctx); err != nil {
@@ -138,6 +148,32 @@ func TestChaosCluster(t *testing.T) {
 			}
 		})
 	}, workers)
+}
+
+// searchThrough searches with a client as anybody makes it, until stop is done. No search may fail.
+func searchThrough(t *testing.T, stop context.Context, urls []string) {
+	a, err := newAgent(t.Context(), strings.Join(urls, ","), "tenant-0", "searcher", nats.DontRandomize())
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer a.nc.Close()
+	client, err := subjects.NewClient(a.nc, subjects.ClientOptions{})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	session := client.Session(a.Tenant(), a.ID())
+	asked, failed, slowest := 0, 0, time.Duration(0)
+	for ; stop.Err() == nil; asked++ {
+		began := time.Now()
+		if _, err := session.Search(t.Context(), a.scope, json.RawMessage(`{"queries": ["send email"]}`)); err != nil {
+			failed++
+			t.Errorf("search: %v", err)
+		}
+		slowest = max(slowest, time.Since(began))
+	}
+	t.Logf("%d searches, %d failed, the slowest after %.1f s", asked, failed, slowest.Seconds())
 }
 
 // nodeFromEnv runs this process as a server of a cluster, if it was started as one.
