@@ -61,7 +61,13 @@ func Ensure(ctx context.Context, js jetstream.JetStream, l Layout) error {
 	return nil
 }
 
+// streamTimeout bounds what is asked about one stream: a request that dies with a server, or finds a cluster without a
+// leader, is never answered, and the caller's patience is for all streams and tries again.
+const streamTimeout = 10 * time.Second
+
 func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) error {
+	ctx, cancel := context.WithTimeout(ctx, streamTimeout)
+	defer cancel()
 	_, err := js.CreateStream(ctx, want)
 	if err == nil {
 		return nil
@@ -105,6 +111,8 @@ func Drift(ctx context.Context, js jetstream.JetStream, l Layout) ([]Difference,
 }
 
 func streamConfig(ctx context.Context, js jetstream.JetStream, name string) (*jetstream.StreamConfig, error) {
+	ctx, cancel := context.WithTimeout(ctx, streamTimeout)
+	defer cancel()
 	s, err := js.Stream(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("storage: look at stream %s: %w", name, err)
