@@ -31,7 +31,8 @@ type Event struct {
 
 // WatchOptions says which events [Session.Watch] gives. The zero value is every event of the session from now on.
 type WatchOptions struct {
-	// Call limits the events to one call, and ends them with its summary.
+	// Call limits the events to one call, and ends them with its summary. A call that was reopened has a summary for each
+	// generation: with Replay they go on to that of the last which is kept.
 	Call string
 	// Replay gives first what is still kept of the past (an hour), and loses nothing while the connection is gone. It
 	// needs permission to make a consumer on the result stream.
@@ -60,27 +61,44 @@ func (s *Session) Watch(ctx context.Context, o WatchOptions) (iter.Seq2[Event, e
 		defer src.close()
 		defer release()
 		seen := newSeenEvents()
+		var last lastGeneration
 		for {
-			ev, err := src.next(ctx)
-			if err != nil {
+			ev, more, err := src.next(ctx)
+			switch {
+			case err != nil:
 				if fatal := watchEnds(ctx, err); !yield(Event{}, err) || fatal {
 					return
 				}
-				continue
+			case seen.first(ev):
+				last.take(ev)
+				if !yield(ev, nil) {
+					return
+				}
 			}
-			if !seen.first(ev) {
-				continue
-			}
-			if !yield(ev, nil) || o.Call != "" && ev.Summary != nil {
+			if o.Call != "" && last.over && !more {
 				return
 			}
 		}
 	}, nil
 }
 
+// lastGeneration follows the generations of one call.
+type lastGeneration struct {
+	generation int
+	over       bool // its summary came
+}
+
+func (l *lastGeneration) take(ev Event) {
+	if ev.Generation > l.generation {
+		l.generation, l.over = ev.Generation, false
+	}
+	l.over = l.over || ev.Summary != nil && ev.Generation == l.generation
+}
+
 // eventSource is where events come from.
 type eventSource struct {
-	next  func(context.Context) (Event, error)
+	// next gives the next event, and whether another one is there already.
+	next  func(context.Context) (ev Event, more bool, err error)
 	close func()
 }
 
@@ -97,12 +115,13 @@ func (s *Session) watchPlain(ctx context.Context, subject string) (*eventSource,
 	}
 	return &eventSource{
 		close: func() { sub.Unsubscribe() }, //nolint:errcheck // it may be closed already
-		next: func(ctx context.Context) (Event, error) {
+		next: func(ctx context.Context) (Event, bool, error) {
 			m, err := sub.NextMsgWithContext(ctx)
 			if err != nil {
-				return Event{}, err
+				return Event{}, false, err
 			}
-			return s.readEvent(ctx, m.Subject, m.Header, m.Data)
+			ev, err := s.readEvent(ctx, m.Subject, m.Header, m.Data)
+			return ev, false, err
 		},
 	}, nil
 }
@@ -122,12 +141,17 @@ func (s *Session) watchStream(ctx context.Context, subject string) (*eventSource
 	}
 	return &eventSource{
 		close: messages.Stop,
-		next: func(ctx context.Context) (Event, error) {
+		next: func(ctx context.Context) (Event, bool, error) {
 			m, err := messages.Next(jetstream.NextContext(ctx))
 			if err != nil {
-				return Event{}, err
+				return Event{}, false, err
 			}
-			return s.readEvent(ctx, m.Subject(), m.Headers(), m.Data())
+			at, err := m.Metadata()
+			if err != nil {
+				return Event{}, false, err // cannot be: it comes from a consumer
+			}
+			ev, err := s.readEvent(ctx, m.Subject(), m.Headers(), m.Data())
+			return ev, at.NumPending > 0, err
 		},
 	}, nil
 }

@@ -153,3 +153,57 @@ func TestWatchWithoutAStream(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWatchFollowsToTheLastGeneration replays calls that an operator reopened: one that is over again, one that still
+// runs when the watch begins, and one whose first summary was published twice.
+func TestWatchFollowsToTheLastGeneration(t *testing.T) {
+	t.Parallel()
+	s := startBus(t)
+	w := startWorker(t, s)
+	keepResults(t, w)
+	session := newSession(t, s, fast)
+	again := func(call string, generation int) {
+		w.event(call, fmt.Sprintf("0.%d", generation), &subjects.EntryEvent{Event: subjects.EventEntry, CallID: call, Generation: generation,
+			EntryResult: subjects.EntryResult{Index: 0, Response: []byte("{}")}, FinishedAt: time.Unix(0, 0).UTC()})
+	}
+	over := func(call string, generation int) {
+		w.event(call, fmt.Sprintf("summary.%d", generation), &subjects.SummaryEvent{Event: subjects.EventSummary, CallID: call,
+			Generation: generation, BatchReply: batchOf(1)})
+	}
+	for _, call := range []string{"over", "runs", "twice"} {
+		w.entry(call, 0, `{}`)
+		w.summary(call, 1)
+	}
+	again("over", 1)
+	over("over", 1)
+	again("over", 2)
+	over("over", 2)
+	again("runs", 1)
+	w.event("twice", "summary.again", &subjects.SummaryEvent{Event: subjects.EventSummary, CallID: "twice", BatchReply: batchOf(1)})
+	if err := w.nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for call, want := range map[string][]string{
+		"over": {"over 0, generation 0", "over summary of 1, generation 0", "over 0, generation 1", "over summary of 1, generation 1",
+			"over 0, generation 2", "over summary of 1, generation 2"},
+		"runs":  {"runs 0, generation 0", "runs summary of 1, generation 0", "runs 0, generation 1", "runs summary of 1, generation 1"},
+		"twice": {"twice 0, generation 0", "twice summary of 1, generation 0"},
+	} {
+		events, err := session.Watch(inTime(t), subjects.WatchOptions{Call: call, Replay: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for ev, err := range events {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got = append(got, describeEvent(ev)); call == "runs" && len(got) == 3 {
+				over("runs", 1) // only now
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got  %q,\nwant %q", got, want)
+		}
+	}
+}
