@@ -2,7 +2,9 @@ package dispatch
 
 import (
 	"errors"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -15,6 +17,7 @@ var (
 	errOutside = errors.New("the schema refers outside itself")
 	errDialect = errors.New("the schema's dialect is not supported")
 	errPattern = errors.New("the schema has a pattern that cannot be used here")
+	errBound   = errors.New("the schema has a bound that is beyond all floating-point numbers")
 )
 
 // literals are the keywords whose values are data, whatever they look like, and the objects that hold no schemas.
@@ -24,6 +27,14 @@ var literals = []string{
 
 // namedSchemas are the keywords whose values map names of the author's choice to schemas.
 var namedSchemas = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}
+
+// counts are the keywords that bound a size, magnitudes those that bound a number.
+var (
+	counts = []string{
+		"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains",
+	}
+	magnitudes = []string{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
+)
 
 // negations are the keywords below which a weaker schema can refuse more.
 var negations = []string{"not", "oneOf", "if", "contains"}
@@ -35,6 +46,8 @@ var negations = []string{"not", "oneOf", "if", "contains"}
 //   - format becomes the step counter.
 //   - A pattern of ECMA that Go's linear-time engine lacks (look-around, back references) is dropped, and the rest
 //     still holds. Where that could refuse a valid call, under a negation, the schema is not used at all.
+//   - A size beyond any that there can be becomes the largest one that the library can hold. A bound that no float holds
+//     means nothing: the schema is not used at all.
 //   - A dialect that is not known counts as 2020-12.
 type rewriter struct {
 	dropped    bool // a pattern was dropped
@@ -127,6 +140,8 @@ func (r *rewriter) keyword(m member, negated bool) *value {
 		return v
 	case slices.Contains(literals, m.key):
 		return v
+	case v.kind == kindNumber && (slices.Contains(counts, m.key) || slices.Contains(magnitudes, m.key)):
+		return r.bound(m)
 	case m.key == "$ref" || m.key == "$dynamicRef" || m.key == "$recursiveRef":
 		if v.kind == kindString && !strings.HasPrefix(v.text, "#") {
 			r.err = errOutside
@@ -150,6 +165,18 @@ func (r *rewriter) keyword(m member, negated bool) *value {
 		return out
 	}
 	return r.schema(v, negated)
+}
+
+// bound rewrites the number of a keyword that bounds.
+func (r *rewriter) bound(m member) *value {
+	f, err := strconv.ParseFloat(m.value.text, 64)
+	switch {
+	case err != nil:
+		r.err = errBound
+	case f >= math.MaxInt64 && slices.Contains(counts, m.key):
+		return &value{kind: kindNumber, text: strconv.Itoa(math.MaxInt)}
+	}
+	return m.value
 }
 
 // comparisonCost weighs the comparison of a value: numbers are compared as exact fractions, the rest at once or soon.

@@ -28,6 +28,12 @@ func TestValidateGoesAhead(t *testing.T) {
 		{"an anchor", `{"properties":{"a":{"$ref":"#A"}},"$defs":{"A":{"$anchor":"A","type":"string"}}}`, `{"a":"x"}`},
 		{"numbers of draft 4", `{"$schema":"http://json-schema.org/draft-04/schema#","properties":{"a":{"minimum":3,"exclusiveMinimum":true}}}`, `{"a":4}`},
 		{"a dialect that nobody knows is 2020-12", `{"$schema":"https://example.com/mine","properties":{"a":{"prefixItems":[{"type":"string"}]}}}`, `{"a":["x"]}`},
+		{"a length that no text has", `{"properties":{"a":{"maxLength":18446744073709551616}}}`, `{"a":"x"}`},
+		{"a length in another spelling", `{"properties":{"a":{"maxLength":9.3e18,"minLength":0}}}`, `{"a":"x"}`},
+		{"a number of items that no list has", `{"properties":{"a":{"maxItems":1e300}}}`, `{"a":[1]}`},
+		{"a number of properties", `{"maxProperties":9223372036854775808}`, `{"a":[1]}`},
+		{"a number of those that fit", `{"properties":{"a":{"contains":{},"maxContains":36893488147419103232}}}`, `{"a":[1]}`},
+		{"a property of the name maxLength", `{"properties":{"maxLength":{"maximum":5}}}`, `{"maxLength":1}`},
 		{"a required name that a provider spells otherwise", `{"required":["a~b"],"properties":{"a~b":{"type":"integer"}}}`, `{"a_b":"1"}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -58,6 +64,11 @@ func TestValidateCannotCheck(t *testing.T) {
 		{"draft 3", `{"$schema":"http://json-schema.org/draft-03/schema#","properties":{"a":{"type":"string"}}}`, `{"a":1}`},
 		{"a pattern of names that cannot be used", `{"patternProperties":{"^a(?!b)":{}},"additionalProperties":false}`, `{"x":1}`},
 		{"a pattern that cannot be used below a negation", `{"not":{"properties":{"a":{"pattern":"(?<=b)c"}}}}`, `{"a":"x"}`},
+		{"a length beyond floats", `{"properties":{"a":{"maxLength":1e400},"b":{"type":"string"}}}`, `{"a":"x","b":1}`},
+		{"another, written in full", `{"properties":{"a":{"maxItems":1` + strings.Repeat("0", 400) + `}}}`, `{"a":[1]}`},
+		{"a shortest length beyond floats", `{"properties":{"a":{"minLength":1e400}}}`, `{"a":"x"}`},
+		{"a minimum beyond floats", `{"properties":{"a":{"minimum":1e999999999}}}`, `{"a":1}`},
+		{"a maximum beyond floats", `{"properties":{"a":{"not":{"exclusiveMaximum":-1e400}}}}`, `{"a":1}`},
 		{"or by reference", `{"not":{"$ref":"#/$defs/A"},"$defs":{"A":{"properties":{"a":{"pattern":"(?<=b)c"}}}}}`, `{"a":"x"}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -108,6 +119,18 @@ func TestValidateArgumentsThatAreNone(t *testing.T) {
 		var mistake *subjects.ToolError
 		if !errors.As(err, &mistake) || mistake.Message == "" {
 			t.Errorf("%.20q: %v, want a mistake of the model", arguments, err)
+		}
+	}
+}
+
+// A least size that nothing has is not turned around by its magnitude.
+func TestValidateLeastSize(t *testing.T) {
+	t.Parallel()
+	for _, schema := range []string{
+		`{"properties":{"a":{"minLength":18446744073709551616}}}`, `{"properties":{"a":{"minLength":1e300}}}`,
+	} {
+		if _, err := Validate("t", []byte(schema), []byte(`{"a":"x"}`)); err == nil {
+			t.Errorf("%s takes a text of one character", schema)
 		}
 	}
 }
