@@ -47,6 +47,7 @@ const (
 type tries struct {
 	attempts int
 	unclear  bool
+	failed   bool
 	ended    Ended
 }
 
@@ -73,6 +74,9 @@ func exponential() backoff.BackOff {
 // have met the earlier attempt, the same to the byte, as well. A 401, 403, 404, 408, 429 or a status of 500 and above
 // is given before a gateway looks at the key, so it tells nothing of an earlier attempt, and of itself it says that
 // nothing was done.
+//
+// failed is kept likewise: it becomes true with an answer of 408, 500 and above, whose sender may have broken off in the
+// middle of the work, and false again with whatever ends unclear.
 func (c *Client) try(ctx context.Context, r request) (json.RawMessage, tries, error) {
 	t := tries{unclear: r.repeat}
 	waits := c.backoff()
@@ -88,7 +92,7 @@ func (c *Client) try(ctx context.Context, r request) (json.RawMessage, tries, er
 		body, sent, err := c.attempt(telemetry.WithAttempt(ctx, t.attempts), r)
 		c.observer.attemptFinished(ctx, at, c.clock.Now().Sub(begun), err)
 		if err == nil {
-			t.unclear = false
+			t.unclear, t.failed = false, false
 			return body, t, nil
 		}
 		t.judge(err, sent, r.repeat)
@@ -114,9 +118,11 @@ func (t *tries) judge(err *Error, sent, repeat bool) {
 	case err.Kind == KindConflict:
 		t.unclear = t.unclear || repeat || t.attempts > 1
 	case err.Kind == KindBadAnswer:
-		t.unclear = false
-	case err.Kind == KindOther && err.Status >= 400 && err.Status < 500 && err.Status != http.StatusRequestTimeout:
-		t.unclear = false
+		t.unclear, t.failed = false, false
+	case err.Kind == KindOther && (err.Status >= 500 || err.Status == http.StatusRequestTimeout):
+		t.failed = true
+	case err.Kind == KindOther && err.Status >= 400:
+		t.unclear, t.failed = false, false
 	}
 }
 

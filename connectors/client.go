@@ -259,6 +259,9 @@ type ExecuteAnswer struct {
 	Attempts int
 	// Unclear says that a request may have reached the gateway and that no answer tells what became of it.
 	Unclear bool
+	// Failed says that an answer told of a failure of the gateway's own, and no later one what became of the request: it may
+	// have taken effect.
+	Failed bool
 	// Ended says why no further attempt was made.
 	Ended Ended
 }
@@ -276,7 +279,7 @@ func (c *Client) Execute(ctx context.Context, tenant string, r ExecuteRequest) (
 		route: c.routes[RouteExecute], path: "v1/connectors/execute", tenant: tenant,
 		body: body, key: r.Key, repeat: r.Repeat, stop: r.Stop,
 	})
-	a := &ExecuteAnswer{Attempts: tries.attempts, Unclear: tries.unclear, Ended: tries.ended}
+	a := &ExecuteAnswer{Attempts: tries.attempts, Unclear: tries.unclear, Failed: tries.failed, Ended: tries.ended}
 	if err != nil {
 		return a, err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"toolsearch/subjects"
@@ -16,6 +17,7 @@ const (
 	messageUnavailable = "Unknown tool: connectors are not available here. " +
 		"Nothing was done; use tool_search to find a tool that is."
 	messageFailed     = "The request to the connector gateway failed: %s"
+	messageBrokeOff   = messageFailed + ". It may have taken effect; check before you repeat it."
 	messageUnexpected = "The call failed unexpectedly: the connector gateway's answer could not be used (%s). " +
 		"It may have taken effect; check before you repeat it."
 	messageUnknown = "The call was sent, and what became of it is not known (%s). " +
@@ -70,7 +72,8 @@ type ExecutionResult struct {
 //     5xx) do not clear it.
 //  3. Signed out, no gateway, or 404: TOOL_NOT_FOUND, connectors are not available.
 //  4. A 2xx answer that cannot be used, which is not repeated, and every other error, once attempts, bound or a stop
-//     leave no further one: PROVIDER_ERROR. A status of 500 and above is the gateway's word that the call failed.
+//     leave no further one: PROVIDER_ERROR. A status of 500 and above is the gateway's word that the call failed; the
+//     message says that it may have taken effect nevertheless.
 //
 // A cancelled ctx cuts a request under way; see [ExecutionResult.Cut]. A deadline of ctx is a bound like Bound: what
 // it cuts is settled. An entry that had no attempt at all settles as INTERRUPTED or DEADLINE_EXCEEDED, unless Repeat
@@ -137,6 +140,8 @@ func (e *Execution) settle(a *ExecuteAnswer, err error) ExecutionResult {
 		r.Result = e.failed(subjects.EntryOutcomeUnknown, fmt.Sprintf(messageUnknown, f.Message))
 	case a.Attempts == 0 && a.Ended == EndedBound:
 		r.Result = e.failed(subjects.EntryDeadlineExceeded, messageTooLate)
+	case a.Failed:
+		r.Result = e.failed(subjects.EntryProviderError, fmt.Sprintf(messageBrokeOff, strings.TrimRight(f.Message, ".")))
 	case f.Kind == KindUnavailable || errors.Is(f, errSignedOut):
 		r.Result = e.failed(subjects.EntryToolNotFound, messageUnavailable)
 	case f.Kind == KindBadAnswer:

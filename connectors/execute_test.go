@@ -152,6 +152,43 @@ func TestWhatBecameOfItIsNotKnown(t *testing.T) {
 	}
 }
 
+// A gateway's own failure is an error, and its model is told that the tool may have run nevertheless, until an answer tells
+// better.
+func TestAFailureMayHaveTakenEffect(t *testing.T) {
+	t.Parallel()
+	status := func(n int) gatewaytest.Answer {
+		return gatewaytest.Answer{Status: n, Body: json.RawMessage(`{"code":"C","message":"it broke."}`)}
+	}
+	for _, c := range []struct {
+		name    string
+		answers []gatewaytest.Answer
+		told    bool
+	}{
+		{"5xx", []gatewaytest.Answer{status(500), status(502), status(503)}, true},
+		{"5xx, then refused as such", []gatewaytest.Answer{status(500), status(422)}, false},
+		{"5xx, then signed out", []gatewaytest.Answer{status(500), status(401)}, true},
+		{"5xx, then dark", []gatewaytest.Answer{status(504), status(404)}, true},
+		{"a timeout of the gateway's", []gatewaytest.Answer{status(408)}, true},
+		{"refused", []gatewaytest.Answer{status(422)}, false},
+		{"dark", []gatewaytest.Answer{status(404)}, false},
+		{"no row", []gatewaytest.Answer{{Status: 200, Body: json.RawMessage(`{"results":[]}`)}}, true},
+		{"a row", []gatewaytest.Answer{status(500), {Status: 200, Body: json.RawMessage(`{"results":[{"error":{"code":"TOOL_NOT_ALLOWED","message":"no"}}]}`)}}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSetup(t, setupOptions{server: gatewaytest.Options{Answers: c.answers}, client: ClientOptions{ExecuteAttempts: 3}})
+			r := s.gateway.Execute(t.Context(), mail())
+			if r.Outcome != subjects.OutcomeError || s.server.RequestCount() != len(c.answers) {
+				t.Fatalf("got %+v after %d requests", r, s.server.RequestCount())
+			}
+			text := r.Result.Error.Message
+			if strings.Contains(text, "may have taken effect") != c.told || strings.Contains(text, "Nothing was done") && c.told || strings.Contains(text, "..") {
+				t.Errorf("told %q", text)
+			}
+		})
+	}
+}
+
 func TestARefusedConnectionHasSentNothing(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

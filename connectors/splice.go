@@ -10,7 +10,7 @@ import (
 const (
 	messageMalformed = "Unknown tool: a connector tool's name has the form connectors__<connector>__<tool>. " +
 		"Nothing was sent; use tool_search for the exact name."
-	messageNoResult    = "The gateway returned no result for this call."
+	messageNoResult    = "The gateway returned no result for this call. It may have taken effect; check before you repeat it."
 	messageNoSlot      = "No result was produced for this call."
 	messageRemoteError = "The gateway reported an error."
 	messageInterrupted = "Stopped before this call was made; nothing was sent."
