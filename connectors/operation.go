@@ -111,6 +111,19 @@ func (o *Operation) Clone() *Operation {
 	return &c
 }
 
+// OpenedAt is when the operation was opened.
+func (o *Operation) OpenedAt() time.Time { return o.Deadline.Add(-OperationBound) }
+
+// WithoutLinks is a copy that whoever only counts may be given: no link, instruction or word of a host is in it.
+func (o *Operation) WithoutLinks() *Operation {
+	c := o.Clone()
+	for i := range c.Targets {
+		t := &c.Targets[i]
+		t.ConnectURL, t.Instruction, t.Detail, t.Tools = "", "", "", nil
+	}
+	return c
+}
+
 // Settled reports whether the operation is over.
 func (o *Operation) Settled() bool { return o.SettledAt != nil }
 

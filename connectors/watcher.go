@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"toolsearch/subjects"
+	"toolsearch/telemetry"
 )
 
 // The pace of an operation.
@@ -62,16 +63,35 @@ type LocalAnswer struct {
 }
 
 // OperationObserver is told what becomes of operations, for metrics and spans. Every field may be nil, and so may the
-// observer. Its functions must not block, and are never given a link or a token.
+// observer. Its functions must not block. They are given operations [Operation.WithoutLinks], and never a token.
 type OperationObserver struct {
 	// Opened is called by the worker that opened it, TakenOver by each that takes it over.
 	Opened, TakenOver func(ctx context.Context, o *Operation)
-	// Moved is called for each target that changed its state.
-	Moved func(ctx context.Context, o *Operation, kind string, from, to subjects.ConnectionState)
-	// Settled is called by the worker that watched it to its end.
+	// Moved is called for each target that changed its state, whoever moved it, by the worker that watches it.
+	Moved func(ctx context.Context, o *Operation, m TargetMove)
+	// Round is called after each round of reads of the targets that wait for their user.
+	Round func(ctx context.Context, o *Operation, r Round)
+	// Answered is called for each button of a card, by the worker that heard of it. refusal is the code of the one that
+	// changed nothing, "" for one that did.
+	Answered func(ctx context.Context, o *Operation, answer, refusal string)
+	// Settled is called by the worker that watched it to its end, with the time since it was opened.
 	Settled func(ctx context.Context, o *Operation, took time.Duration)
-	// Parked is called when the gateway asks for patience.
-	Parked func(ctx context.Context, tenant string, wait time.Duration)
+}
+
+// TargetMove is a target that changed its state.
+type TargetMove struct {
+	Name, Kind string
+	From, To   subjects.ConnectionState
+}
+
+// Round is what came of one round of reads.
+type Round struct {
+	// Reads is how many targets were asked about.
+	Reads int
+	// Failed names why the last one that could not be read could not: a status or a code of ours. "": all were read.
+	Failed string
+	// Parked is how long the gateway is left alone because it asked for that, at most until the deadline. 0: it did not.
+	Parked time.Duration
 }
 
 // Watcher drives operations: it asks for their links and reads the gateway until each target is resolved.
@@ -138,8 +158,7 @@ type finding struct {
 	cause       MoveCause
 	apply       func(*Target) // sets what comes with the move; may be nil
 
-	round  bool
-	parked time.Duration
+	round *Round
 }
 
 func (s *shift) run(ctx context.Context) (*Operation, error) {
@@ -166,6 +185,7 @@ func (s *shift) run(ctx context.Context) (*Operation, error) {
 		if err := s.proceed(ctx); err != nil {
 			return s.op, err
 		}
+		s.show()
 		if s.op.Settled() {
 			continue
 		}
@@ -178,7 +198,9 @@ func (s *shift) run(ctx context.Context) (*Operation, error) {
 				if op.Runner != s.watch.Runner && !op.Settled() {
 					return s.op, ErrOperationLost
 				}
+				before := s.op
 				s.op = op
+				s.tell(ctx, before)
 			}
 		case <-s.watch.Stop:
 			err = s.settle(ctx, subjects.SettledInterrupt)
@@ -234,7 +256,7 @@ func (s *shift) tell(ctx context.Context, before *Operation) {
 	}
 	for i := range s.op.Targets {
 		if from, t := before.Targets[i].State, &s.op.Targets[i]; from != t.State {
-			s.w.Observer.Moved(ctx, s.op, t.Kind, from, t.State)
+			s.w.Observer.Moved(ctx, s.op.WithoutLinks(), TargetMove{Name: t.Name, Kind: t.Kind, From: from, To: t.State})
 		}
 	}
 }
@@ -338,7 +360,7 @@ func (s *shift) begin(which func(*Target) bool) {
 		switch {
 		case t.State != subjects.ConnectionStarting || !which(&t):
 		case t.Kind == subjects.KindMCP:
-			s.workers.Go(func() { s.askLocal(op, t, string(op.Action), op.key(&t)) })
+			s.workers.Go(func() { s.askLocal(s.work, op, t, string(op.Action), op.key(&t)) })
 		default:
 			hosted = append(hosted, t)
 		}
@@ -366,11 +388,13 @@ func (s *shift) failed(t *Target, detail string) {
 
 // take writes a finding down. What belongs to an earlier attempt, or to a target that was moved meanwhile, is dropped.
 func (s *shift) take(ctx context.Context, f finding) error {
-	if f.round {
+	if f.round != nil {
 		s.reading = false
-		s.arm(max(f.parked, watchTick))
-		if f.parked > 0 && s.w.Observer != nil && s.w.Observer.Parked != nil {
-			s.w.Observer.Parked(ctx, s.op.Tenant, f.parked)
+		s.arm(max(f.round.Parked, watchTick))
+		if s.w.Observer != nil && s.w.Observer.Round != nil {
+			told := *f.round
+			told.Parked = min(told.Parked, max(s.op.Deadline.Sub(s.clock.Now()), 0))
+			s.w.Observer.Round(ctx, s.op.WithoutLinks(), told)
 		}
 		return nil
 	}
@@ -499,38 +523,53 @@ func textOf(p *string, fallback string) string {
 }
 
 // read reads the account of each live target once, one after the other. A 429 ends the round: it is about the user and
-// not about one app. Any other failure is left to the next round, until the deadline.
+// not about one app. Any other failure is left to the next round, until the deadline. A read has no span of its own,
+// for there may be hundreds.
 func (s *shift) read(op *Operation) {
-	round := finding{round: true}
-	defer func() { s.send(round) }()
+	round := &Round{}
+	defer func() { s.send(finding{round: round}) }()
+	quiet := telemetry.WithoutSpans(s.work)
 	for i := range op.Targets {
 		t := &op.Targets[i]
 		if t.State != subjects.ConnectionInitiated {
 			continue
 		}
 		if t.Kind == subjects.KindMCP {
-			s.readLocal(op, t)
+			round.Reads++
+			s.readLocal(quiet, op, t)
 			continue
 		}
 		if t.ConnectionID == "" {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(s.work, min(longestRead, max(watchTick, op.Deadline.Sub(s.clock.Now()))))
+		round.Reads++
+		ctx, cancel := context.WithTimeout(quiet, min(longestRead, max(watchTick, op.Deadline.Sub(s.clock.Now()))))
 		account, err := s.w.Gateway.account(ctx, op.Tenant, t.ConnectionID)
 		cancel()
 		var e *Error
 		switch {
 		case errors.As(err, &e) && e.Kind == KindRateLimited:
-			round.parked = max(e.RetryAfter, watchTick)
+			round.Failed, _ = errorType(e)
+			round.Parked = max(e.RetryAfter, watchTick)
 			return
 		case err != nil || account == nil:
 			if s.work.Err() != nil {
 				return
 			}
+			round.Failed = unread(e)
 		default:
 			s.judge(t, account)
 		}
 	}
+}
+
+// unread names why an account was not read, where there is no error because the gateway does not know it.
+func unread(e *Error) string {
+	if e == nil {
+		return "not_found"
+	}
+	code, _ := errorType(e)
+	return code
 }
 
 // account reads one account, also where connectors were switched off meanwhile.
@@ -555,7 +594,7 @@ func (s *shift) judge(t *Target, a *Account) {
 }
 
 // askLocal has a local server worked on.
-func (s *shift) askLocal(op *Operation, t Target, action, key string) {
+func (s *shift) askLocal(ctx context.Context, op *Operation, t Target, action, key string) {
 	if s.w.Local == nil || t.Host == "" {
 		s.failed(&t, textNoHost)
 		return
@@ -568,7 +607,7 @@ func (s *shift) askLocal(op *Operation, t Target, action, key string) {
 	if soon := s.clock.Now().Add(wait); (!op.Card() || action == actionStatusW) && soon.Before(deadline) {
 		deadline = soon
 	}
-	ctx, cancel := context.WithTimeout(s.work, deadline.Sub(s.clock.Now()))
+	ctx, cancel := context.WithTimeout(ctx, deadline.Sub(s.clock.Now()))
 	defer cancel()
 	answer, err := s.w.Local.Ask(ctx, LocalRequest{Tenant: op.Tenant, Host: t.Host, Call: op.ID, Action: action, Name: t.Name,
 		Key: key, Deadline: deadline, Trace: op.Trace})
@@ -605,9 +644,9 @@ func (s *shift) answered(t *Target, a *LocalAnswer) {
 }
 
 // readLocal asks a host, at its own slower pace, whether the user is done.
-func (s *shift) readLocal(op *Operation, t *Target) {
+func (s *shift) readLocal(ctx context.Context, op *Operation, t *Target) {
 	round := int64(s.clock.Now().Sub(op.Deadline) / localTick) // the same key for all asks of one interval
 	probe := *t
 	probe.Attempt = int(round) - 1 // no start has it: they count from 1
-	s.askLocal(op, *t, actionStatusW, op.key(&probe))
+	s.askLocal(ctx, op, *t, actionStatusW, op.key(&probe))
 }

@@ -31,13 +31,35 @@
 //	              process toolsearch.v1.host.{tenant}.{host}.call CONSUMER the host
 //	        publish toolsearch.v1.result.{tenant}.{session}.{call} PRODUCER whoever reads events links to it
 //
+// manage_connections, where it starts something, and what a user's interface asks:
+//
+//	request toolsearch.v1.req.{tenant}.{session}.connections     CLIENT    the runtime
+//	  process toolsearch.v1.req.{tenant}.{session}.connections   CONSUMER  the front; the requester waits
+//	    link_accounts                                            INTERNAL  as long as the watch; events target.moved,
+//	                                                             watch.parked, watch.unread
+//	      POST                                                   CLIENT    asks the gateway for links, once
+//	      request toolsearch.v1.host.{tenant}.{host}.call        CLIENT    has a host work on a local server
+//	      publish toolsearch.v1.card.{tenant}.{session}.{operation} PRODUCER one for each state of the card
+//	request toolsearch.v1.ui.{tenant}.{session}.answer           CLIENT    the interface
+//	  process toolsearch.v1.ui.{tenant}.{session}.answer         CONSUMER  linked to the process span above
+//	request toolsearch.v1.ui.{tenant}.{session}.accounts         CLIENT    the interface
+//	  process toolsearch.v1.ui.{tenant}.{session}.accounts       CONSUMER
+//	    GET                                                      CLIENT    the account service; DELETE ends an account
+//
+// link_accounts lives for minutes where a user takes minutes. It is the child of the request that waits for it. The
+// reads of the gateway's accounts, one each second for each app, get no spans, which would hide the rest: they carry the
+// context of link_accounts, are measured as any other request, and show up there as events, each once for what is new.
+// An operation that another worker takes over begins a new trace there, linked to the process span that opened it. No
+// span holds a link for a user.
+//
 // A job that is handed out again begins a new trace, linked to the producer: nobody waits for it in the old one. A stop
 // is linked to the entry that it kept from being sent. Names come from templates; no name holds a tenant, a session or a
 // call. A search has a child search_tools.
 //
 // A span's status is an error where the service failed (INTERNAL, UNAVAILABLE, DEADLINE_EXCEEDED) or an entry did (error,
 // unknown, abandoned). What a requester did wrong has error.type and no status, and so has an entry that a stop kept
-// from being sent: that is what was asked for.
+// from being sent: that is what was asked for. link_accounts is an error where a target failed, not where its user let
+// the time pass.
 //
 // # Metrics
 //
@@ -84,13 +106,34 @@
 //
 //	gateway
 //	toolsearch_retries_total                       {toolsearch_route: search, schemas, execute, connections, list, account,
-//	                                               host; error_type}
+//	                                               host, accounts; error_type}
 //	toolsearch_gateway_attempt_duration_seconds    histogram {toolsearch_route, error_type}
 //	toolsearch_gateway_rate_limited_total          {toolsearch_route}: answers 429
 //	toolsearch_gateway_breakers                    gauge {toolsearch_state: open, half_open}: tenants
 //	toolsearch_gateway_breaker_transitions_total   {toolsearch_state: closed, open, half_open}
 //	toolsearch_gateway_dropped_total               {toolsearch_route}
 //	http_client_request_duration_seconds           histogram, of otelhttp
+//
+//	connections
+//	toolsearch_operations_opened_total             {toolsearch_action: connect, reconnect, install, enable, authorize;
+//	                                               toolsearch_surface: link, card}
+//	toolsearch_operations_settled_total            {toolsearch_settled_by: all_resolved, continue, deadline, interrupt,
+//	                                               handed_over; toolsearch_surface}
+//	toolsearch_operation_duration_seconds          histogram {toolsearch_settled_by, toolsearch_surface}: from the opening
+//	                                               to the end, whichever workers watched
+//	toolsearch_operation_targets_total             {toolsearch_target_kind: connector, mcp; toolsearch_state: connected,
+//	                                               initiated, skipped, failed, expired, not_connected}: as they stand at
+//	                                               the end; initiated are links that were handed over
+//	toolsearch_operation_answers_total             {toolsearch_answer: skip, continue, retry; toolsearch_accepted}
+//	toolsearch_operation_takeovers_total           operations whose watcher was gone, or had handed them back
+//	toolsearch_operations_open                     gauge: those that this worker watches
+//	toolsearch_watch_rounds_total                  {toolsearch_parked}: rounds of reads; "true" are those cut by a 429.
+//	                                               The reads themselves are the gateway's route account
+//	toolsearch_watch_parked_duration_seconds       histogram: how long a watch waits after a 429. The rate of its sum is
+//	                                               how many watches are parked
+//	toolsearch_accounts_request_duration_seconds   histogram {toolsearch_route: list, disconnect, rename; error_type:
+//	                                               signed_out, refused, unreachable, unclear}: the account service.
+//	                                               unreachable and unclear are its failures
 //
 //	the queue of calls (the same on every worker: take the maximum, not the sum)
 //	toolsearch_queue_jobs, toolsearch_queue_limit  gauges: jobs in the stream, and its bound if it has one

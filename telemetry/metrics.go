@@ -24,6 +24,8 @@ var (
 	gatewayBounds = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
 	// stopBounds reach from a stop that is heeded at once to one that finds nobody at work.
 	stopBounds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}
+	// patienceBounds reach from what a program does to what a user takes, up to the longest that is waited for one.
+	patienceBounds = []float64{0.1, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 90, 120, 180, 240, 300}
 	// countBounds are for hits of a query.
 	countBounds = []float64{0, 1, 2, 3, 5, 10, 25, 50}
 	// toolCountBounds are for the tools of a catalog.
@@ -64,6 +66,16 @@ type Metrics struct {
 	transitions metric.Int64Counter
 	dropped     metric.Int64Counter
 
+	opened         metric.Int64Counter
+	settled        metric.Int64Counter
+	targets        metric.Int64Counter
+	operation      metric.Float64Histogram
+	watchTakeovers metric.Int64Counter
+	answers        metric.Int64Counter
+	rounds         metric.Int64Counter
+	parked         metric.Float64Histogram
+	accounts       metric.Float64Histogram
+
 	slowConsumers metric.Int64Counter
 	disconnects   metric.Int64Counter
 	busErrors     metric.Int64Counter
@@ -84,6 +96,7 @@ type observed struct {
 	jobs, jobLimit, pending, ackPending, redelivered metric.Int64ObservableGauge
 	oldest                                           metric.Float64ObservableGauge
 	letters                                          metric.Int64ObservableGauge
+	operations                                       metric.Int64ObservableGauge
 	ready, connected                                 metric.Int64ObservableGauge
 	reconnects, messages, bytes                      metric.Int64ObservableCounter
 }
@@ -168,6 +181,16 @@ func newMetrics(meter metric.Meter) (*Metrics, error) {
 		transitions: m.counter("toolsearch.gateway.breaker.transitions", "{transition}", "Changes of breakers, by the new state."),
 		dropped:     m.counter("toolsearch.gateway.dropped", "{element}", "Malformed elements left out of the gateway's answers."),
 
+		opened:         m.counter("toolsearch.operations.opened", "{operation}", "Operations that link accounts, as they are opened."),
+		settled:        m.counter("toolsearch.operations.settled", "{operation}", "Operations that are over, by what ended them."),
+		targets:        m.counter("toolsearch.operation.targets", "{target}", "Targets of operations that are over, by their state."),
+		operation:      m.seconds("toolsearch.operation.duration", "From the opening of an operation to its end.", patienceBounds),
+		watchTakeovers: m.counter("toolsearch.operation.takeovers", "{operation}", "Operations taken over from a worker that was gone."),
+		answers:        m.counter("toolsearch.operation.answers", "{answer}", "Answers from a card's buttons."),
+		rounds:         m.counter("toolsearch.watch.rounds", "{round}", "Rounds of reads of the targets that wait for their user."),
+		parked:         m.seconds("toolsearch.watch.parked.duration", "How long a watch waits because the gateway asks for patience.", patienceBounds),
+		accounts:       m.seconds("toolsearch.accounts.request.duration", "Duration of one request to the account service.", gatewayBounds),
+
 		slowConsumers: m.counter("toolsearch.nats.slow_consumers", "{event}", "Times that a subscription fell behind and lost messages."),
 		disconnects:   m.counter("toolsearch.nats.disconnects", "{event}", "Times that the connection was lost."),
 		busErrors:     m.counter("toolsearch.nats.errors", "{event}", "Asynchronous errors of the connection."),
@@ -188,6 +211,7 @@ func newMetrics(meter metric.Meter) (*Metrics, error) {
 		ackPending:   m.gauge("toolsearch.queue.ack_pending", "{job}", "Jobs handed out and not done. The same on every worker."),
 		redelivered:  m.gauge("toolsearch.queue.redelivered", "{job}", "Jobs at work that were handed out before. The same on every worker."),
 		letters:      m.gauge("toolsearch.dead.letters", "{job}", "Jobs given up and kept for an operator. The same on every worker."),
+		operations:   m.gauge("toolsearch.operations.open", "{operation}", "Operations that this worker watches."),
 		ready:        m.gauge("toolsearch.worker.ready", "{worker}", "1 while the worker takes requests, else 0."),
 		connected:    m.gauge("toolsearch.nats.connected", "{connection}", "1 while the connection is up, else 0."),
 		reconnects:   m.total("toolsearch.nats.reconnects", "{event}", "Times that the connection came back."),
@@ -215,14 +239,15 @@ func (m *Metrics) begin() {
 			c.Add(ctx, 0, metric.WithAttributes(key.String(v)))
 		}
 	}
-	for _, c := range []metric.Int64Counter{m.tokensSaved, m.tokensShown, m.takeovers, m.abandoned, m.slowConsumers, m.disconnects, m.busErrors} {
+	for _, c := range []metric.Int64Counter{m.tokensSaved, m.tokensShown, m.takeovers, m.abandoned, m.watchTakeovers, m.slowConsumers,
+		m.disconnects, m.busErrors} {
 		c.Add(ctx, 0)
 	}
 	for _, hit := range hitOptions {
 		m.queries.Add(ctx, 0, hit)
 		m.described.Add(ctx, 0, hit)
 	}
-	for _, verb := range []string{"assemble", "search", "describe", "call"} {
+	for _, verb := range []string{"assemble", "search", "describe", "call", "connections"} {
 		set := m.requestSet(verb, "", "")
 		m.mistakes.Add(ctx, 0, set)
 		m.unanswered.Add(ctx, 0, set)
@@ -235,12 +260,42 @@ func (m *Metrics) begin() {
 	}
 	add(m.calls, CallKindKey, CallCaller, CallHosted, CallBatch, CallAttached)
 	add(m.runs, VerdictKey, "done", "returned", "lost", "failed")
-	add(m.rateLimited, RouteKey, "search", "execute")
+	add(m.rateLimited, RouteKey, "search", "execute", "connections", "account")
 	add(m.dropped, RouteKey, "search", "schemas")
 	add(m.breakers, StateKey, "open", "half_open")
 	add(m.transitions, StateKey, "closed", "open", "half_open")
 	add(m.exportErrors, SignalKey, "traces", "logs")
 	m.retries.Add(ctx, 0, metric.WithAttributes(RouteKey.String("execute"), errorType("429")))
+	m.beginLinking(ctx)
+}
+
+func (m *Metrics) beginLinking(ctx context.Context) {
+	for _, surface := range []string{"link", "card"} {
+		for _, action := range []string{"connect", "reconnect", "install", "enable", "authorize"} {
+			m.opened.Add(ctx, 0, openedSet(action, surface))
+		}
+	}
+	for _, by := range []string{"all_resolved", "continue", "deadline", "interrupt"} {
+		m.settled.Add(ctx, 0, settledSet(by, "card"))
+	}
+	for _, by := range []string{"handed_over", "all_resolved", "deadline", "interrupt"} {
+		m.settled.Add(ctx, 0, settledSet(by, "link"))
+	}
+	for _, kind := range []string{"connector", "mcp"} {
+		for _, state := range []string{"connected", "initiated", "skipped", "failed", "expired", "not_connected"} {
+			if kind != "mcp" || state != "expired" { // a local server has no link that runs out
+				m.targets.Add(ctx, 0, targetSet(kind, state))
+			}
+		}
+	}
+	for _, answer := range []string{"skip", "continue", "retry"} {
+		for _, accepted := range []bool{true, false} {
+			m.answers.Add(ctx, 0, metric.WithAttributes(AnswerKey.String(answer), AcceptedKey.Bool(accepted)))
+		}
+	}
+	for _, parked := range []bool{true, false} {
+		m.rounds.Add(ctx, 0, metric.WithAttributes(ParkedKey.Bool(parked)))
+	}
 }
 
 // requestKey names a set of attributes that is used again and again.
@@ -451,6 +506,60 @@ func (m *Metrics) Dropped(ctx context.Context, route string) {
 	m.dropped.Add(ctx, 1, metric.WithAttributes(RouteKey.String(route)))
 }
 
+// OperationOpened counts an operation that was opened.
+func (m *Metrics) OperationOpened(ctx context.Context, action, surface string) {
+	m.opened.Add(ctx, 1, openedSet(action, surface))
+}
+
+func openedSet(action, surface string) metric.MeasurementOption {
+	return metric.WithAttributes(ActionKey.String(action), SurfaceKey.String(surface))
+}
+
+// OperationSettled tells of an operation that is over: what ended it, and how long after its opening that was.
+func (m *Metrics) OperationSettled(ctx context.Context, by, surface string, took time.Duration) {
+	set := settledSet(by, surface)
+	m.settled.Add(ctx, 1, set)
+	m.operation.Record(ctx, max(took, 0).Seconds(), set) // two machines' clocks may differ
+}
+
+func settledSet(by, surface string) metric.MeasurementOption {
+	return metric.WithAttributes(SettledByKey.String(by), SurfaceKey.String(surface))
+}
+
+// TargetSettled counts a target of an operation that is over.
+func (m *Metrics) TargetSettled(ctx context.Context, kind, state string) {
+	m.targets.Add(ctx, 1, targetSet(kind, state))
+}
+
+func targetSet(kind, state string) metric.MeasurementOption {
+	return metric.WithAttributes(TargetKindKey.String(kind), StateKey.String(state))
+}
+
+// OperationTakenOver counts an operation whose watcher was gone.
+func (m *Metrics) OperationTakenOver(ctx context.Context) { m.watchTakeovers.Add(ctx, 1) }
+
+// Answered counts an answer from a card: skip, continue or retry, and whether it changed anything.
+func (m *Metrics) Answered(ctx context.Context, answer string, accepted bool) {
+	m.answers.Add(ctx, 1, metric.WithAttributes(AnswerKey.String(answer), AcceptedKey.Bool(accepted)))
+}
+
+// WatchRound counts a round of reads; parked is how long the next one has to wait because the gateway asked for that.
+func (m *Metrics) WatchRound(ctx context.Context, parked time.Duration) {
+	m.rounds.Add(ctx, 1, metric.WithAttributes(ParkedKey.Bool(parked > 0)))
+	if parked > 0 {
+		m.parked.Record(ctx, parked.Seconds())
+	}
+}
+
+// AccountsAsked tells of one request to the account service: list, disconnect or rename, and what went wrong with it.
+func (m *Metrics) AccountsAsked(ctx context.Context, route, code string, took time.Duration) {
+	attrs := []attribute.KeyValue{RouteKey.String(route)}
+	if code != "" {
+		attrs = append(attrs, errorType(code))
+	}
+	m.accounts.Record(ctx, took.Seconds(), metric.WithAttributes(attrs...))
+}
+
 // Disconnected counts a lost connection.
 func (m *Metrics) Disconnected(ctx context.Context) { m.disconnects.Add(ctx, 1) }
 
@@ -480,8 +589,10 @@ type Figures struct {
 	InFlight map[string]int64
 	Pools    []PoolFigures
 	Caches   []CacheFigures
-	Bus      BusFigures
-	Queue    *QueueFigures // nil while nothing is known
+	// Operations are those that the worker watches.
+	Operations int
+	Bus        BusFigures
+	Queue      *QueueFigures // nil while nothing is known
 }
 
 // PoolFigures are those of one pool. A negative bound is left out.
@@ -518,7 +629,7 @@ func (m *Metrics) Observe(read func(context.Context) Figures) (stop func(), err 
 		m.observe(to, read(ctx))
 		return nil
 	}, o.inFlight, o.tasks, o.limit, o.cacheBytes, o.cacheLimit, o.cacheEntries, o.jobs, o.jobLimit, o.pending, o.ackPending, o.redelivered,
-		o.oldest, o.letters, o.ready, o.connected, o.reconnects, o.messages, o.bytes)
+		o.oldest, o.letters, o.operations, o.ready, o.connected, o.reconnects, o.messages, o.bytes)
 	if err != nil {
 		return func() {}, err
 	}
@@ -550,6 +661,7 @@ func (m *Metrics) observe(to metric.Observer, f Figures) {
 		to.ObserveInt64(o.cacheLimit, c.Limit, with)
 		to.ObserveInt64(o.cacheEntries, int64(c.Entries), with)
 	}
+	to.ObserveInt64(o.operations, int64(f.Operations))
 	b := f.Bus
 	to.ObserveInt64(o.connected, truth(b.Connected))
 	to.ObserveInt64(o.reconnects, int64(b.Reconnects))

@@ -49,6 +49,9 @@ func everything(t *testing.T, m *telemetry.Metrics) {
 	m.Attempted(ctx, "execute", "429", 429, time.Second)
 	m.Retried(ctx, "execute", "429")
 	m.Settled(ctx, "error", "TOOL_ERROR", "mail")
+	m.OperationSettled(ctx, "all_resolved", "card", 40*time.Second)
+	m.WatchRound(ctx, 30*time.Second)
+	m.AccountsAsked(ctx, "list", "unreachable", time.Second)
 	m.Built(ctx, telemetry.Build{Version: "1"})
 	stop, err := m.Observe(func(context.Context) telemetry.Figures {
 		return telemetry.Figures{Ready: true, Pools: []telemetry.PoolFigures{{Name: "queries", Running: 1, Places: 2, Depth: 3}},
@@ -71,6 +74,8 @@ func TestEveryHistogramHasItsBounds(t *testing.T) {
 		"gen_ai.execute_tool.duration":        {0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300},
 		"toolsearch.hook.duration":            {0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300},
 		"toolsearch.gateway.attempt.duration": {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60},
+		"toolsearch.operation.duration":       {0.1, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 90, 120, 180, 240, 300},
+		"toolsearch.watch.parked.duration":    {0.1, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 90, 120, 180, 240, 300},
 	}
 	sdk := []float64{0, 5, 10, 25, 50, 75, 100, 250, 500, 750, 1000, 2500, 5000, 7500, 10000}
 	seen := 0
@@ -111,7 +116,9 @@ func TestCountersBeginAtZero(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"toolsearch.calls.abandoned", "toolsearch.takeovers", "toolsearch.nats.slow_consumers", "toolsearch.nats.disconnects",
-		"toolsearch.telemetry.export.failures", "toolsearch.gateway.rate_limited", "toolsearch.entries", "toolsearch.search.queries"} {
+		"toolsearch.telemetry.export.failures", "toolsearch.gateway.rate_limited", "toolsearch.entries", "toolsearch.search.queries",
+		"toolsearch.operations.opened", "toolsearch.operations.settled", "toolsearch.operation.targets", "toolsearch.operation.answers",
+		"toolsearch.operation.takeovers", "toolsearch.watch.rounds"} {
 		if got[name] == 0 {
 			t.Errorf("%s is not there before its first event", name)
 		}

@@ -30,6 +30,7 @@ type Options struct {
 // concurrent use, and one serves all parts of a process.
 type Recorder struct {
 	tracer     trace.Tracer
+	quiet      trace.Tracer // starts no span, and leaves the one around
 	tracers    trace.TracerProvider
 	meters     metric.MeterProvider
 	propagator propagation.TextMapPropagator
@@ -53,6 +54,7 @@ func NewRecorder(o Options) (*Recorder, error) {
 		r.propagator = propagation.TraceContext{}
 	}
 	r.tracer = r.tracers.Tracer(Scope, trace.WithSchemaURL(SchemaURL))
+	r.quiet = tracenoop.NewTracerProvider().Tracer(Scope)
 	var err error
 	if r.metrics, err = newMetrics(r.meters.Meter(Scope, metric.WithSchemaURL(SchemaURL))); err != nil {
 		return nil, fmt.Errorf("telemetry: make the instruments: %w", err)

@@ -46,9 +46,9 @@ const (
 
 // The attributes of this product's own. Those that say so also stand on metrics; their values are few.
 const (
-	VerbKey         = attribute.Key("toolsearch.verb")          // metrics: assemble, search, describe, call, job
+	VerbKey         = attribute.Key("toolsearch.verb")          // metrics: assemble, search, describe, call, ..., job
 	PoolKey         = attribute.Key("toolsearch.pool")          // metrics: queries, calls, runners
-	StateKey        = attribute.Key("toolsearch.state")         // metrics: running, waiting; open, half_open
+	StateKey        = attribute.Key("toolsearch.state")         // metrics: running, waiting; open, half_open; of a target
 	CacheKey        = attribute.Key("toolsearch.cache")         // metrics: indexes, scopes, replies
 	HitKey          = attribute.Key("toolsearch.hit")           // metrics: true, false
 	RemoteKey       = attribute.Key("toolsearch.remote")        // metrics: none, ok, failed: the gateway's part of a search
@@ -61,6 +61,13 @@ const (
 	RedeliveredKey  = attribute.Key("toolsearch.redelivered")   // metrics: true, false
 	SignalKey       = attribute.Key("toolsearch.signal")        // metrics: traces, logs
 	DirectionKey    = attribute.Key("toolsearch.direction")     // metrics: in, out
+	ActionKey       = attribute.Key("toolsearch.action")        // metrics: connect, reconnect, install, enable, authorize
+	SurfaceKey      = attribute.Key("toolsearch.surface")       // metrics: link, card
+	SettledByKey    = attribute.Key("toolsearch.settled_by")    // metrics: all_resolved, continue, deadline, interrupt, handed_over
+	TargetKindKey   = attribute.Key("toolsearch.target.kind")   // metrics: connector, mcp
+	AnswerKey       = attribute.Key("toolsearch.answer")        // metrics: skip, continue, retry
+	AcceptedKey     = attribute.Key("toolsearch.accepted")      // metrics: true, false
+	ParkedKey       = attribute.Key("toolsearch.parked")        // metrics: true, false
 	queueWaitKey    = attribute.Key("toolsearch.queue.wait")    // seconds
 	batchSizeKey    = attribute.Key("toolsearch.batch.size")    // entries
 	takeoversKey    = attribute.Key("toolsearch.takeovers")     // runners found gone
@@ -75,7 +82,14 @@ const (
 	catalogKey      = attribute.Key("toolsearch.catalog.digest") // names the catalog; no content
 	mistakeKey      = attribute.Key("toolsearch.model.mistake")  // the reply tells the model of its mistake
 	tokensSavedKey  = attribute.Key("toolsearch.tokens.saved")   // of an assemble
-	linkKey         = attribute.Key("toolsearch.link")           // creation, delivery, stop
+	takenOverKey    = attribute.Key("toolsearch.taken_over")     // an operation whose watcher was gone
+	targetsKey      = attribute.Key("toolsearch.targets.count")  // of an operation
+	unresolvedKey   = attribute.Key("toolsearch.targets.open")   // not connected and not skipped when it settled
+	readsKey        = attribute.Key("toolsearch.watch.reads")    // questions after the state of a target
+	parkedForKey    = attribute.Key("toolsearch.watch.parked")   // seconds of waiting that the gateway asked for
+	fromKey         = attribute.Key("from")                      // of the event target.moved
+	toKey           = attribute.Key("to")                        // of the event target.moved
+	linkKey         = attribute.Key("toolsearch.link")           // creation, stop, operation
 	backoffDelayKey = attribute.Key("delay")                     // of the event retry.backoff, seconds
 	backoffTryKey   = attribute.Key("attempt")                   // of the event retry.backoff
 	backoffWhyKey   = attribute.Key("reason")                    // of the event retry.backoff

@@ -83,7 +83,11 @@ func (r *Recorder) Message(ctx context.Context, o *Operation, m Message) (contex
 			options = append(options, trace.WithNewRoot())
 		}
 	}
-	ctx, span := r.tracer.Start(ctx, o.name, options...)
+	tracer := r.tracer
+	if isQuiet(ctx) {
+		tracer = r.quiet
+	}
+	ctx, span := tracer.Start(ctx, o.name, options...)
 	if span.IsRecording() {
 		span.SetAttributes(m.attributes()...)
 	}
@@ -112,8 +116,9 @@ func (m *Message) attributes() []attribute.KeyValue {
 
 // The reasons of a link.
 const (
-	LinkCreation = "creation" // the message was made there
-	LinkStop     = "stop"     // the stop came from there
+	LinkCreation  = "creation"  // the message, or the operation, was made there
+	LinkStop      = "stop"      // the stop came from there
+	LinkOperation = "operation" // the operation that is asked for, or answered, was opened there
 )
 
 // Link points to another span and says why. ok is false where there is none to point to.

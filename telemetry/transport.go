@@ -8,19 +8,50 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
 )
 
 // Transport wraps the transport of an HTTP client whose requests go to a third party: each has a CLIENT span named by
-// its method, and carries trace context and nothing else. Baggage holds what is for the bus alone. A recorder that
-// records nothing returns base, and the requests carry nothing.
+// its method, and carries trace context and nothing else. Baggage holds what is for the bus alone. Requests under
+// [WithoutSpans] are measured and carry the context of the span around them. A recorder that records nothing returns
+// base, and the requests carry nothing.
 func (r *Recorder) Transport(base http.RoundTripper) http.RoundTripper {
 	if r.silent {
 		return base
 	}
-	return otelhttp.NewTransport(resending{base},
-		otelhttp.WithTracerProvider(r.tracers), otelhttp.WithMeterProvider(r.meters),
-		otelhttp.WithPropagators(propagation.TraceContext{}),
-		otelhttp.WithSpanNameFormatter(func(_ string, req *http.Request) string { return req.Method }))
+	under := func(p trace.TracerProvider) http.RoundTripper {
+		return otelhttp.NewTransport(resending{base},
+			otelhttp.WithTracerProvider(p), otelhttp.WithMeterProvider(r.meters),
+			otelhttp.WithPropagators(propagation.TraceContext{}),
+			otelhttp.WithSpanNameFormatter(func(_ string, req *http.Request) string { return req.Method }))
+	}
+	return sparing{resending{base}, under(r.tracers), under(tracenoop.NewTracerProvider())}
+}
+
+// sparing sends what is asked again and again without a span.
+type sparing struct {
+	resending
+	spans, quiet http.RoundTripper
+}
+
+func (t sparing) RoundTrip(req *http.Request) (*http.Response, error) {
+	if isQuiet(req.Context()) {
+		return t.quiet.RoundTrip(req)
+	}
+	return t.spans.RoundTrip(req)
+}
+
+type quietKey struct{}
+
+// WithoutSpans says in ctx that the messages and requests sent under it get no span of their own: they are asked again
+// and again, and the span around them tells what came of it.
+func WithoutSpans(ctx context.Context) context.Context {
+	return context.WithValue(ctx, quietKey{}, true)
+}
+
+func isQuiet(ctx context.Context) bool {
+	quiet, _ := ctx.Value(quietKey{}).(bool)
+	return quiet
 }
 
 type attemptKey struct{}

@@ -140,7 +140,7 @@ func renameFailed(err error) error {
 // answerCard takes a button of a card.
 func (w *Worker) answerCard(ctx context.Context, r *request) ([]byte, error) {
 	var a subjects.AnswerRequest
-	if err := decodeObject(r.body, "", &a); err != nil {
+	if err := decodeObject(r.body, &a); err != nil {
 		return nil, err
 	}
 	switch {
@@ -171,7 +171,7 @@ func (w *Worker) operation(ctx context.Context, r *request) ([]byte, error) {
 func (w *Worker) accounts(ctx context.Context, r *request) ([]byte, error) {
 	var q subjects.AccountsRequest
 	if len(r.body) > 0 {
-		if err := decodeObject(r.body, "", &q); err != nil {
+		if err := decodeObject(r.body, &q); err != nil {
 			return nil, err
 		}
 	}
@@ -189,7 +189,7 @@ func (w *Worker) accounts(ctx context.Context, r *request) ([]byte, error) {
 // disconnect ends one of the user's accounts, at the account service and nowhere else.
 func (w *Worker) disconnect(ctx context.Context, r *request) ([]byte, error) {
 	var q subjects.DisconnectRequest
-	if err := decodeObject(r.body, "", &q); err != nil {
+	if err := decodeObject(r.body, &q); err != nil {
 		return nil, err
 	}
 	if q.ConnectionID == "" {
@@ -211,7 +211,7 @@ func (w *Worker) disconnect(ctx context.Context, r *request) ([]byte, error) {
 // newLinking makes the part that keeps operations.
 func (w *Worker) newLinking() (*linking.Operations, error) {
 	return linking.New(w.js, w.nc, linking.Options{Layout: w.opts.Layout, Gateway: w.opts.Connectors, Lease: w.opts.OperationLease,
-		Clock: w.opts.OperationClock, Observer: w.opts.OperationObserver, Logger: w.log})
+		Clock: w.opts.OperationClock, Telemetry: w.opts.Telemetry, Observer: w.opts.OperationObserver, Logger: w.log})
 }
 
 // startLinking starts it, once, and waits until it has its watch.

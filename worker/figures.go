@@ -37,6 +37,7 @@ func (w *Worker) figures(context.Context) telemetry.Figures {
 		f.Pools = append(f.Pools, telemetry.PoolFigures{Name: "runners", Running: busy, Places: slots, Depth: -1})
 		f.Queue = calls.Queue()
 	}
+	f.Operations = w.linking.Watching()
 	s := w.nc.Stats()
 	f.Bus = telemetry.BusFigures{Connected: w.nc.IsConnected(), Reconnects: s.Reconnects,
 		MessagesIn: s.InMsgs, MessagesOut: s.OutMsgs, BytesIn: s.InBytes, BytesOut: s.OutBytes}

@@ -48,7 +48,7 @@ type Options struct {
 	OperationLease time.Duration
 	// OperationClock is the time of those operations; nil is the machine's.
 	OperationClock connectors.Clock
-	// OperationObserver is told what becomes of them; may be nil.
+	// OperationObserver is told what becomes of them, after Telemetry; may be nil.
 	OperationObserver *connectors.OperationObserver
 
 	// Concurrency is how many requests run at once, calls apart. 0: 64. Most of them compute; some wait for storage or

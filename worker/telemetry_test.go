@@ -20,6 +20,7 @@ import (
 
 	"toolsearch/connectors"
 	"toolsearch/connectors/gatewaytest"
+	"toolsearch/connectors/portal"
 	"toolsearch/subjects"
 	"toolsearch/subjects/toolhost"
 	"toolsearch/telemetry"
@@ -28,7 +29,8 @@ import (
 	"toolsearch/worker/embedded"
 )
 
-// theater is a bus, a recorded worker with a gateway and a tool host, and a runtime that is recorded too.
+// theater is a bus, a recorded worker with a gateway, an account service and a tool host, and a runtime that is recorded
+// too.
 type theater struct {
 	*bundle
 	gateway *gatewaytest.Gateway
@@ -36,6 +38,8 @@ type theater struct {
 	rec     *telemetry.Recorder
 	session *subjects.Session
 	scope   subjects.Scope
+	service *gatewaytest.Portal
+	parked  chan struct{} // gets one each time that a watch is parked
 }
 
 // hush is the gateway's token; it must be seen nowhere.
@@ -44,7 +48,7 @@ const hush = "hush-0123456789"
 // stage starts it all. rec records for the worker and everything below it, runtime for the session.
 func stage(t testing.TB, rec, runtime *telemetry.Recorder, o Options) *theater {
 	t.Helper()
-	x := &theater{rec: rec}
+	x := &theater{rec: rec, parked: make(chan struct{}, 100)}
 	var err error
 	x.gateway, err = gatewaytest.Start(gatewaytest.Options{Tokens: map[string]string{hush: "acme"}})
 	if err != nil {
@@ -64,7 +68,12 @@ func stage(t testing.TB, rec, runtime *telemetry.Recorder, o Options) *theater {
 		t.Fatal(err)
 	}
 	t.Cleanup(x.gw.Close)
-	o.Connectors, o.Telemetry = x.gw, rec
+	o.Connectors, o.Telemetry, o.Accounts = x.gw, rec, x.accounts(t)
+	o.OperationObserver = &connectors.OperationObserver{Round: func(_ context.Context, _ *connectors.Operation, r connectors.Round) {
+		if r.Parked > 0 {
+			x.parked <- struct{}{}
+		}
+	}}
 	x.bundle = setup(t, o)
 	host, err := toolhost.Serve(x.dial(), toolhost.Options{Tenant: "acme", Host: "desk", Start: rec.Incoming}, toolhost.Tool{
 		Toolset:    "mcp-desk",
@@ -83,6 +92,27 @@ func stage(t testing.TB, rec, runtime *telemetry.Recorder, o Options) *theater {
 	}
 	x.session = c.Session("acme", "s1")
 	return x
+}
+
+// accounts is a recorded client of the gateway's account service.
+func (x *theater) accounts(t testing.TB) *portal.Client {
+	t.Helper()
+	service, err := gatewaytest.StartPortal(x.gateway, gatewaytest.PortalOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.service = service
+	t.Cleanup(func() { _ = service.Close() })
+	origin, err := connectors.ParseOrigin(service.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := portal.New(portal.Options{Origin: origin, Tokens: connectors.Static{"acme": hush}, Telemetry: x.rec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
 }
 
 // assembled opens the session's scope; hooks asks its policy, which allows.

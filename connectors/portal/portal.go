@@ -17,6 +17,7 @@ import (
 
 	"toolsearch/connectors"
 	"toolsearch/subjects"
+	"toolsearch/telemetry"
 )
 
 // Kind is the class of an error.
@@ -62,7 +63,9 @@ type Options struct {
 	Transport http.RoundTripper
 	// Timeout bounds one request; 0 is 30 s.
 	Timeout time.Duration
-	// Observer is told of each request: list, disconnect or rename, how long it took and its error's kind, "" for none.
+	// Telemetry gets a span for each request, which then carries trace context, and the metrics; nil gets nothing.
+	Telemetry *telemetry.Recorder
+	// Observer is told, after Telemetry, of each request: list, disconnect or rename, how long it took and its error's kind, "" for none.
 	Observer func(ctx context.Context, operation string, took time.Duration, kind Kind)
 }
 
@@ -88,6 +91,9 @@ func New(o Options) (*Client, error) {
 	if o.Transport == nil {
 		c.own = connectors.NewTransport()
 		o.Transport = c.own
+	}
+	if o.Telemetry != nil {
+		o.Transport = o.Telemetry.Transport(o.Transport)
 	}
 	c.http = &http.Client{Transport: o.Transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -125,7 +131,8 @@ const accountsPath = "/api/v1/connectors/accounts"
 func (c *Client) List(ctx context.Context, tenant, etag string) (*Accounts, error) {
 	a, err := c.ask(ctx, "list", tenant, http.MethodGet, "", etag, nil)
 	if e := (*Error)(nil); errors.As(err, &e) && e.Kind == KindUnreachable && ctx.Err() == nil {
-		a, err = c.ask(ctx, "list", tenant, http.MethodGet, "", etag, nil)
+		telemetry.OrNone(c.o.Telemetry).Metrics().Retried(ctx, "accounts", string(e.Kind))
+		a, err = c.ask(telemetry.WithAttempt(ctx, 2), "list", tenant, http.MethodGet, "", etag, nil)
 	}
 	if err != nil {
 		return nil, err
@@ -191,23 +198,27 @@ func (c *Client) ask(ctx context.Context, operation, tenant, method, id, etag st
 		return nil, &Error{Kind: KindNotConfigured, Code: subjects.RefusalNotConfigured, Message: "no account service is set up here"}
 	}
 	began := time.Now()
-	defer func() {
-		if c.o.Observer != nil {
-			var e *Error
-			kind := Kind("")
-			if errors.As(err, &e) {
-				kind = e.Kind
-			}
-			c.o.Observer(ctx, operation, time.Since(began), kind)
-		}
-	}()
-	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	defer func() { c.told(ctx, operation, time.Since(began), err) }()
+	within, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
-	token, err := c.o.Tokens.Token(ctx, tenant)
+	token, err := c.o.Tokens.Token(within, tenant)
 	if err != nil || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) || token == "" {
 		return nil, &Error{Kind: KindSignedOut, Code: subjects.RefusalSignedOut, cause: err, Message: "there is no valid sign-in; sign in again"}
 	}
-	return c.send(ctx, token, method, id, etag, body)
+	return c.send(within, token, method, id, etag, body)
+}
+
+// told tells of a request.
+func (c *Client) told(ctx context.Context, operation string, took time.Duration, err error) {
+	var e *Error
+	kind := Kind("")
+	if errors.As(err, &e) {
+		kind = e.Kind
+	}
+	telemetry.OrNone(c.o.Telemetry).Metrics().AccountsAsked(ctx, operation, string(kind), took)
+	if c.o.Observer != nil {
+		c.o.Observer(ctx, operation, took, kind)
+	}
 }
 
 func (c *Client) send(ctx context.Context, token, method, id, etag string, body []byte) (*answer, error) {

@@ -26,7 +26,7 @@ type Spans struct {
 
 // masks are the attributes whose values differ from run to run.
 var masks = []attribute.Key{"toolsearch.queue.wait", "delay", "server.port", "url.full", "messaging.message.body.size",
-	"toolsearch.catalog.digest", "network.peer.port"}
+	"toolsearch.catalog.digest", "network.peer.port", "toolsearch.watch.reads"}
 
 // NewSpans makes a provider that samples everything and keeps it. Values under the keys of mask are not drawn, beside
 // those that always differ.

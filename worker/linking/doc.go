@@ -16,6 +16,12 @@
 //	settled, err := ops.Do(ctx, connectors.NewOperation(call, tenant, session, manage, surface, now)) // opens, or joins
 //	body, err := subjects.MarshalModel(settled.Outcome())
 //
+// # What is recorded
+//
+// A watch is one span, link_accounts, under the request that opened the operation; after a takeover it is a trace of its
+// own, linked to that request. Links, questions to hosts and cards have spans below it. The reads of the gateway have
+// none; see package telemetry. [Options.Telemetry] counts, and [Options.Observer] is told after it.
+//
 // # Invariants
 //
 //   - A session has one record, that of its open or last operation. It is made and changed by compare-and-set alone, so
@@ -26,5 +32,7 @@
 //   - The worker that watches an operation writes the record every few seconds. Where that ends, or the worker hands it
 //     back, another takes it over; a start that was on its way is not sent again.
 //   - What a model is told never comes from a card, and a card never holds more than its session's operation.
+//   - No span, metric or observer is given a link.
+//   - An operation is counted once as settled, by the worker that had it then.
 //   - [Operations.Drain] returns when no goroutine of this package is left.
 package linking

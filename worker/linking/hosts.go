@@ -30,8 +30,9 @@ const (
 
 // hosts reaches the tool hosts that own local MCP servers.
 type hosts struct {
-	nc   *nats.Conn
-	root subjects.Root
+	nc    *nats.Conn
+	root  subjects.Root
+	spans *spans
 }
 
 var _ connectors.LocalServers = (*hosts)(nil)
@@ -86,11 +87,11 @@ func (h *hosts) Ask(ctx context.Context, r connectors.LocalRequest) (*connectors
 	if err != nil {
 		return nil, err
 	}
-	header := trace(r.Trace)
+	header := traceHeader(r.Trace)
 	header[subjects.HeaderCall] = []string{r.Call}
 	m := &nats.Msg{Subject: h.root.Host(r.Tenant, r.Host, subjects.HostCall), Header: header, Data: body}
 	for attempt := 1; ; attempt++ {
-		answer, again, err := h.once(ctx, m)
+		answer, again, err := h.asked(ctx, m, r.Call)
 		if !again || attempt == hostAttempts {
 			return answer, err
 		}
@@ -104,24 +105,43 @@ func (h *hosts) Ask(ctx context.Context, r connectors.LocalRequest) (*connectors
 	}
 }
 
-func (h *hosts) once(ctx context.Context, m *nats.Msg) (_ *connectors.LocalAnswer, again bool, err error) {
+// asked is once inside its span, which gets a code and none of the host's words.
+func (h *hosts) asked(ctx context.Context, m *nats.Msg, call string) (_ *connectors.LocalAnswer, again bool, err error) {
+	ctx, span := h.spans.send(ctx, h.spans.requestHost, call, m)
+	answer, code, err := h.once(ctx, m)
+	ended(span, code)
+	return answer, code == codeAway || code == string(subjects.CodeOverloaded), err
+}
+
+// The codes of what is no answer of a host.
+const (
+	codeAway      = "no_responders"
+	codeBadAnswer = "bad_answer"
+)
+
+// once asks once. code names the error, "" for none.
+func (h *hosts) once(ctx context.Context, m *nats.Msg) (_ *connectors.LocalAnswer, code string, err error) {
 	reply, err := h.nc.RequestMsgWithContext(ctx, m)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return nil, true, &subjects.ToolError{Message: textHostAway}
+		return nil, codeAway, &subjects.ToolError{Message: textHostAway}
 	case err != nil:
-		return nil, false, err
+		return nil, errorCode(err), err
 	}
 	var said subjects.HostReply
 	if subjects.CheckForeign(reply.Data) != nil || json.Unmarshal(reply.Data, &said) != nil || (said.Error == nil) == (said.Result == nil) {
-		return nil, false, &subjects.ToolError{Message: textHostReply}
+		return nil, codeBadAnswer, &subjects.ToolError{Message: textHostReply}
 	}
 	if said.Error != nil {
-		return nil, said.Error.Code == string(subjects.CodeOverloaded), &subjects.ToolError{Message: said.Error.Message}
+		code = string(subjects.EntryToolError)
+		if said.Error.Code == string(subjects.CodeOverloaded) {
+			code = said.Error.Code
+		}
+		return nil, code, &subjects.ToolError{Message: said.Error.Message}
 	}
 	var answer connectors.LocalAnswer
 	if json.Unmarshal(said.Result, &answer) != nil {
-		return nil, false, &subjects.ToolError{Message: textHostReply}
+		return nil, codeBadAnswer, &subjects.ToolError{Message: textHostReply}
 	}
-	return &answer, false, nil
+	return &answer, "", nil
 }

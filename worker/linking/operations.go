@@ -10,10 +10,12 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"go.opentelemetry.io/otel/trace"
 
 	"toolsearch/connectors"
 	"toolsearch/dispatch"
 	"toolsearch/subjects"
+	"toolsearch/telemetry"
 	"toolsearch/worker/storage"
 )
 
@@ -28,7 +30,9 @@ type Options struct {
 	Lease time.Duration
 	// Clock is the time of operations; nil is the machine's.
 	Clock connectors.Clock
-	// Observer is told what becomes of operations; may be nil.
+	// Telemetry gets spans and metrics; nil records nothing, and trace context is passed on as it came.
+	Telemetry *telemetry.Recorder
+	// Observer is told what becomes of operations, after Telemetry; may be nil.
 	Observer *connectors.OperationObserver
 	// Logger gets what an operator should know. nil: nothing is logged.
 	Logger *slog.Logger
@@ -47,6 +51,8 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	o.Telemetry = telemetry.OrNone(o.Telemetry)
+	o.Observer = recording(o.Telemetry, o.Observer)
 	return o
 }
 
@@ -73,6 +79,7 @@ type Operations struct {
 	records *records
 	watcher *connectors.Watcher
 	hosts   *hosts
+	spans   *spans
 
 	runs  context.Context // of the watches; ended by a drain
 	cut   context.CancelCauseFunc
@@ -119,8 +126,9 @@ func New(js jetstream.JetStream, nc *nats.Conn, o Options) (*Operations, error) 
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	ops := &Operations{nc: nc, o: o, records: &records{js: js, layout: o.Layout},
-		hosts: &hosts{nc: nc, root: o.Layout.Root}, slots: map[key]*slot{}, ready: make(chan struct{}), closed: make(chan struct{})}
+	spans := newSpans(o.Telemetry, o.Layout.Root)
+	ops := &Operations{nc: nc, o: o, records: &records{js: js, layout: o.Layout}, spans: spans,
+		hosts: &hosts{nc: nc, root: o.Layout.Root, spans: spans}, slots: map[key]*slot{}, ready: make(chan struct{}), closed: make(chan struct{})}
 	ops.runs, ops.cut = context.WithCancelCause(context.Background())
 	ops.watcher = &connectors.Watcher{Gateway: o.Gateway, Local: ops.hosts, Clock: o.Clock, Beat: o.Lease / 3,
 		Observer: o.Observer, Logger: o.Logger}
@@ -142,6 +150,18 @@ func (s *Operations) Start(context.Context) error {
 
 // Ready is closed when the watch stands.
 func (s *Operations) Ready() <-chan struct{} { return s.ready }
+
+// Watching is how many operations this worker watches.
+func (s *Operations) Watching() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sl := range s.slots {
+		if sl.run != nil {
+			n++
+		}
+	}
+	return n
+}
 
 // Drain hands back what this worker watches, so that another goes on at once, and returns when nothing of this package
 // runs any more. It may be called more than once.
@@ -174,12 +194,13 @@ func (s *Operations) Do(ctx context.Context, op *connectors.Operation) (*connect
 	case err != nil:
 		return nil, err
 	case have.Settled():
+		telemetry.OfOperation(ctx, have.Trace.Parent)
 		return have, nil
 	case own:
-		if o := s.o.Observer; o != nil && o.Opened != nil {
-			o.Opened(ctx, have)
-		}
-		s.begin(k, have, runner)
+		s.o.Observer.Opened(ctx, have.WithoutLinks())
+		s.begin(ctx, k, have, runner, false)
+	default:
+		telemetry.OfOperation(ctx, have.Trace.Parent)
 	}
 	return s.wait(ctx, k, op.ID, settled)
 }
@@ -255,7 +276,13 @@ func (s *Operations) Answer(ctx context.Context, tenant, session string, a subje
 		return nil, err
 	}
 	reply := &subjects.AnswerReply{Accepted: refusal == nil, Refusal: refusal}
+	code := ""
+	if refusal != nil {
+		code = refusal.Code
+	}
+	s.o.Observer.Answered(ctx, op.WithoutLinks(), a.Answer, code)
 	if op.ID == a.Operation {
+		telemetry.OfOperation(ctx, op.Trace.Parent)
 		reply.Card = op.Event()
 	}
 	return reply, nil
@@ -281,8 +308,9 @@ func (s *Operations) LocalHost(ctx context.Context, tenant, session string, know
 	return s.hosts.owner(ctx, tenant, append(known, session))
 }
 
-// begin watches an operation that is this worker's under the name runner.
-func (s *Operations) begin(k key, op *connectors.Operation, runner string) {
+// begin watches an operation that is this worker's under the name runner. ctx gives the watch nothing but its parent:
+// the request that opened the operation, unless it was taken over.
+func (s *Operations) begin(ctx context.Context, k key, op *connectors.Operation, runner string, takenOver bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != lifeStarted {
@@ -294,30 +322,33 @@ func (s *Operations) begin(k key, op *connectors.Operation, runner string) {
 	}
 	r := &run{id: op.ID, created: op.Created, changes: make(chan *connectors.Operation, 1), stop: make(chan struct{})}
 	sl.run = r
-	s.work.Go(func() { s.watch(k, op, runner, r) })
+	watch, span := s.spans.watch(trace.ContextWithSpanContext(s.runs, trace.SpanContextFromContext(ctx)), op, takenOver)
+	s.work.Go(func() { s.watch(watch, span, k, op, runner, r) })
 }
 
 // watch runs the watcher, and hands the operation back if it did not come to its end.
-func (s *Operations) watch(k key, op *connectors.Operation, runner string, r *run) {
+func (s *Operations) watch(ctx context.Context, span *telemetry.LinkingSpan, k key, op *connectors.Operation, runner string, r *run) {
 	log := s.o.Logger.With("tenant", k.tenant, "session", k.session, "operation", op.ID)
-	began := s.o.Clock.Now()
+	verdict := dispatch.VerdictReturned
 	defer s.ended(k, r)
+	defer func() { span.End(string(verdict)) }()
 	defer func() {
 		if p := recover(); p != nil {
+			verdict = dispatch.VerdictFailed
 			log.Error("the watch over an operation panicked", "panic", fmt.Sprint(p))
 		}
 	}()
-	if err := s.stopsBefore(s.runs, k, r); err != nil {
+	if err := s.stopsBefore(ctx, k, r); err != nil {
 		log.Warn("the stops that came before an operation cannot be read", "error", err)
 	}
-	settled, err := s.watcher.Run(s.runs, op, connectors.Watch{Runner: runner, Journal: journal{s.records, k},
-		Show: func(o *connectors.Operation) { s.show(k, o) }, Changes: r.changes, Stop: r.stop})
+	settled, err := s.watcher.Run(ctx, op, connectors.Watch{Runner: runner, Journal: journal{s.records, k},
+		Show: func(o *connectors.Operation) { s.show(ctx, k, o) }, Changes: r.changes, Stop: r.stop})
 	switch {
-	case err == nil:
-		if o := s.o.Observer; o != nil && o.Settled != nil {
-			o.Settled(s.runs, settled, s.o.Clock.Now().Sub(began))
-		}
-	case errors.Is(err, connectors.ErrOperationLost):
+	case err == nil && settled.Runner == runner:
+		verdict = dispatch.VerdictDone
+		s.o.Observer.Settled(ctx, settled.WithoutLinks(), settled.SettledAt.Sub(settled.OpenedAt()))
+	case err == nil, errors.Is(err, connectors.ErrOperationLost):
+		verdict = dispatch.VerdictLost
 		log.Info("another worker has the operation")
 	default:
 		log.Info("the watch over an operation ended before it was settled; it is handed back", "error", err)
@@ -386,7 +417,7 @@ func (s *Operations) stopped(subject string, seq uint64) {
 }
 
 // show puts the card before the session's interface. Whoever misses it asks for the operation.
-func (s *Operations) show(k key, o *connectors.Operation) {
+func (s *Operations) show(ctx context.Context, k key, o *connectors.Operation) {
 	if !o.Card() {
 		return
 	}
@@ -394,13 +425,16 @@ func (s *Operations) show(k key, o *connectors.Operation) {
 	if err != nil {
 		return // texts, numbers and times only
 	}
-	m := &nats.Msg{Subject: s.o.Layout.Root.Card(k.tenant, k.session, o.ID), Header: trace(o.Trace), Data: body}
-	if err := s.nc.PublishMsg(m); err != nil {
+	m := &nats.Msg{Subject: s.o.Layout.Root.Card(k.tenant, k.session, o.ID), Header: traceHeader(o.Trace), Data: body}
+	_, span := s.spans.send(ctx, s.spans.publishCard, o.ID, m)
+	err = s.nc.PublishMsg(m)
+	ended(span, errorCode(err))
+	if err != nil {
 		s.o.Logger.Warn("a card could not be shown", "tenant", k.tenant, "session", k.session, "operation", o.ID, "error", err)
 	}
 }
 
-func trace(t connectors.OperationTrace) nats.Header {
+func traceHeader(t connectors.OperationTrace) nats.Header {
 	h := nats.Header{}
 	if t.Parent != "" {
 		h[subjects.HeaderTraceParent] = []string{t.Parent}

@@ -157,10 +157,8 @@ func (s *Operations) takeOver(k key, seen *connectors.Operation) {
 		switch {
 		case err == nil:
 			s.o.Logger.Info("an operation was taken over", "tenant", k.tenant, "session", k.session, "operation", op.ID)
-			if o := s.o.Observer; o != nil && o.TakenOver != nil {
-				o.TakenOver(ctx, op)
-			}
-			s.begin(k, op, runner)
+			s.o.Observer.TakenOver(ctx, op.WithoutLinks())
+			s.begin(ctx, k, op, runner, true)
 		case !errors.Is(err, connectors.ErrOperationLost) && s.runs.Err() == nil:
 			s.o.Logger.Warn("an operation cannot be taken over now", "tenant", k.tenant, "session", k.session, "error", err)
 		}

@@ -34,7 +34,7 @@ func gateway(s config.Connectors, log *slog.Logger, rec *telemetry.Recorder) (*c
 }
 
 // accounts makes the client of the account-management service, nil where none is named or connectors are off.
-func accounts(s config.Connectors) (*portal.Client, error) {
+func accounts(s config.Connectors, rec *telemetry.Recorder) (*portal.Client, error) {
 	if !s.Enabled || s.Accounts == "" {
 		return nil, nil
 	}
@@ -42,7 +42,7 @@ func accounts(s config.Connectors) (*portal.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tools.connectors.accounts: %w", err)
 	}
-	return portal.New(portal.Options{Origin: origin, Tokens: tokens(s)})
+	return portal.New(portal.Options{Origin: origin, Tokens: tokens(s), Telemetry: rec})
 }
 
 // tokens is where tenants' tokens come from; nil: everybody is signed out.

@@ -59,7 +59,7 @@ func (n *Node) start(ctx context.Context, s config.Settings, log *slog.Logger) (
 	if n.gateway, err = gateway(s.Connectors, log, n.rec); err != nil {
 		return err
 	}
-	if n.accounts, err = accounts(s.Connectors); err != nil {
+	if n.accounts, err = accounts(s.Connectors, n.rec); err != nil {
 		return err
 	}
 	nc, err := n.connect(ctx, s, log)
