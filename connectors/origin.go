@@ -3,6 +3,7 @@ package connectors
 import (
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -70,6 +71,8 @@ func ParseOrigin(raw string) (Origin, error) {
 		return Origin{}, fmt.Errorf("connectors: the gateway's URL must begin with http:// or https://, got scheme %q", u.Scheme)
 	case u.Hostname() == "":
 		return Origin{}, fmt.Errorf("connectors: the gateway's URL names no host: write it as https://host[:port][/path]")
+	case u.Port() != "" && !isPort(u.Port()):
+		return Origin{}, fmt.Errorf("connectors: the gateway's URL has port %s: use 1 to 65535", u.Port())
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return Origin{}, fmt.Errorf("connectors: the gateway's URL must have no user, query or fragment; " +
 			"tokens come from the token source")
@@ -101,6 +104,11 @@ func (o Origin) covers(u *url.URL) bool {
 	}
 	own := &url.URL{Host: o.host}
 	return strings.EqualFold(u.Hostname(), own.Hostname()) && port(u, o.scheme) == port(own, o.scheme)
+}
+
+func isPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n > 0
 }
 
 func port(u *url.URL, scheme string) string {

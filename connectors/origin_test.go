@@ -24,6 +24,7 @@ func TestResolveOrigin(t *testing.T) {
 		{"by domain and scheme", OriginConfig{Scheme: " HTTP ", Domain: "example.org"}, "http://connector-gateway.example.org", ""},
 		{"a scheme that is none", OriginConfig{Scheme: "ftp", Domain: "example.org"}, "", "scheme"},
 		{"no scheme", OriginConfig{URL: "gw.example.org"}, "", "http"},
+		{"a port that is none", OriginConfig{URL: "https://gw.example.org:65536"}, "", "65535"},
 		{"no host", OriginConfig{URL: "https://"}, "", "host"},
 		{"a secret in it", OriginConfig{URL: "https://user:hunter2@gw.example.org"}, "", "user"},
 		{"a query", OriginConfig{URL: "https://gw.example.org/?token=hunter2"}, "", "query"},

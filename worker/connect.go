@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
 
 	"toolsearch/telemetry"
 )
@@ -187,8 +188,12 @@ func (o ConnectOptions) security() ([]nats.Option, error) {
 	var opts []nats.Option
 	switch {
 	case o.CredsFile != "":
-		if err := readable("CredsFile", o.CredsFile); err != nil {
-			return nil, err
+		text, err := os.ReadFile(o.CredsFile)
+		if err != nil {
+			return nil, fmt.Errorf("worker: ConnectOptions.CredsFile: %w", err)
+		}
+		if _, err := nkeys.ParseDecoratedUserNKey(text); err != nil {
+			return nil, fmt.Errorf("worker: ConnectOptions.CredsFile: %s holds no user's token and seed", o.CredsFile)
 		}
 		opts = append(opts, nats.UserCredentials(o.CredsFile))
 	case o.NKeySeedFile != "":

@@ -11,5 +11,5 @@
 //	toolsearch --help
 //
 // Invariants: standard output holds the answer and nothing else; exit codes are 0 found, 1 nothing found, 2 usage,
-// 3 the service said no.
+// 3 the service said no or is out of reach.
 package main

@@ -70,6 +70,19 @@ func (o Options) validate() error {
 	return nil
 }
 
+// DirError is a folder that cannot hold the streams. One that is only in use by another server is none.
+type DirError struct {
+	Dir string
+	Err error
+}
+
+func (e *DirError) Error() string {
+	return fmt.Sprintf("embedded: cannot write in the folder %s; choose one that can be written: %v", e.Dir, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *DirError) Unwrap() error { return e.Err }
+
 // Server is a running NATS server. Its methods may be called side by side.
 type Server struct {
 	ns       *server.Server
@@ -81,7 +94,7 @@ type Server struct {
 }
 
 // Start runs a server and returns when it answers. An error tells a port that is taken from a folder that another
-// server uses or that cannot be written.
+// server uses or that cannot be written, which is a *[DirError].
 func Start(o Options) (*Server, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -121,7 +134,7 @@ func (s *Server) openDir() error {
 		}
 		s.dir, s.own = dir, true
 	} else if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return fmt.Errorf("embedded: cannot make the folder %s; choose one that can be written: %w", s.dir, err)
+		return &DirError{Dir: s.dir, Err: err}
 	}
 	lock, err := lockDir(filepath.Join(s.dir, "toolsearch.lock"))
 	if err != nil {
@@ -130,7 +143,7 @@ func (s *Server) openDir() error {
 			return fmt.Errorf("embedded: the folder %s is in use by another server; "+
 				"stop that one or choose another folder", s.dir)
 		}
-		return fmt.Errorf("embedded: cannot write in the folder %s; choose one that can be written: %w", s.dir, err)
+		return &DirError{Dir: s.dir, Err: err}
 	}
 	s.lock = lock
 	return nil

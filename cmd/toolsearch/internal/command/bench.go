@@ -44,7 +44,7 @@ With --nats it measures the workers that answer there; the echo answers from thi
   toolsearch bench --tools 30000 --duration 60s`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			tools, err := a.benchTools(&b)
+			tools, err := untilEnd(cmd.Context(), func() (json.RawMessage, error) { return a.benchTools(&b) })
 			if err != nil {
 				return err
 			}
@@ -102,12 +102,12 @@ func (a *app) measure(ctx context.Context, s config.Settings, b *benching, tools
 		defer stop()
 		s.NATS.URL, bus = url, "embedded, over TCP loopback"
 	}
-	client, err := connect(ctx, s.NATS, 5*time.Second, nats.Name("toolsearch bench client"))
+	client, err := a.connect(ctx, s.NATS, 5*time.Second, nats.Name("toolsearch bench client"))
 	if err != nil {
 		return nil, err
 	}
 	defer client.Close()
-	echo, err := connect(ctx, s.NATS, 5*time.Second, nats.Name("toolsearch bench echo"))
+	echo, err := a.connect(ctx, s.NATS, 5*time.Second, nats.Name("toolsearch bench echo"))
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,12 @@ package command
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -12,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"toolsearch/cmd/toolsearch/internal/config"
+	"toolsearch/cmd/toolsearch/internal/credential"
 	"toolsearch/subjects"
 )
 
@@ -78,7 +82,7 @@ func (a *app) ask(cmd *cobra.Command, c *client) (*asking, error) {
 	if err != nil {
 		return nil, err
 	}
-	nc, err := connect(cmd.Context(), settings.NATS, c.timeout, subjects.ConnectOptions(c.tenant, c.session)...)
+	nc, err := a.connect(cmd.Context(), settings.NATS, c.timeout, subjects.ConnectOptions(c.tenant, c.session)...)
 	if err != nil {
 		return nil, err
 	}
@@ -94,9 +98,9 @@ func (a *app) ask(cmd *cobra.Command, c *client) (*asking, error) {
 	return &asking{Session: cl.Session(c.tenant, c.session), client: cl, nc: nc}, nil
 }
 
-// connect makes one attempt to reach the bus.
-func connect(ctx context.Context, s config.NATS, timeout time.Duration, more ...nats.Option) (*nats.Conn, error) {
-	options, err := natsOptions(s)
+// connect makes one attempt to reach the bus. What goes wrong on the connection later is a warning.
+func (a *app) connect(ctx context.Context, s config.NATS, timeout time.Duration, more ...nats.Option) (*nats.Conn, error) {
+	options, err := untilEnd(ctx, func() ([]nats.Option, error) { return natsOptions(s) })
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +108,8 @@ func connect(ctx context.Context, s config.NATS, timeout time.Duration, more ...
 	if url == "" {
 		url = defaultURL
 	}
-	options = append(options, nats.Timeout(min(timeout, 5*time.Second)))
+	options = append(options, nats.Timeout(min(timeout, 5*time.Second)),
+		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) { a.warn(busError(sub, err)) }))
 	nc, err := nats.Connect(url, append(options, more...)...)
 	switch {
 	case err == nil:
@@ -119,18 +124,23 @@ func connect(ctx context.Context, s config.NATS, timeout time.Duration, more ...
 	}
 }
 
-// natsOptions are the credentials and certificates of the settings.
-func natsOptions(s config.NATS) ([]nats.Option, error) {
-	for _, file := range []string{s.Creds, s.NKey, s.TLS.CA, s.TLS.Cert, s.TLS.Key} {
-		if file == "" {
-			continue
-		}
-		if _, err := os.Stat(file); err != nil {
-			return nil, usagef("cannot read a file of the NATS settings: %w", err)
-		}
+// busError words what a server, or the client itself, tells of a connection.
+func busError(sub *nats.Subscription, err error) string {
+	text := "NATS reports: " + err.Error()
+	if sub != nil && !strings.Contains(text, sub.Subject) {
+		text += " (subscription to " + sub.Subject + ")"
 	}
+	return text
+}
+
+// natsOptions are the credentials and certificates of the settings. Every file is read here, so that a wrong one is told
+// as that and not as a server that does not answer.
+func natsOptions(s config.NATS) ([]nats.Option, error) {
 	var out []nats.Option
 	if s.Creds != "" {
+		if err := credential.CheckUser(s.Creds); err != nil {
+			return nil, usagef("--creds: %w", err)
+		}
 		out = append(out, nats.UserCredentials(s.Creds))
 	}
 	if s.NKey != "" {
@@ -141,13 +151,26 @@ func natsOptions(s config.NATS) ([]nats.Option, error) {
 		out = append(out, o)
 	}
 	if s.TLS.CA != "" {
+		text, err := os.ReadFile(s.TLS.CA)
+		if err != nil {
+			return nil, usagef("--tls-ca: %w", err)
+		}
+		if !x509.NewCertPool().AppendCertsFromPEM(text) {
+			return nil, usagef("--tls-ca %s holds no certificate in PEM form", s.TLS.CA)
+		}
 		out = append(out, nats.RootCAs(s.TLS.CA))
 	}
 	if (s.TLS.Cert == "") != (s.TLS.Key == "") {
 		return nil, usagef("--tls-cert and --tls-key go together")
 	}
 	if s.TLS.Cert != "" {
+		if _, err := tls.LoadX509KeyPair(s.TLS.Cert, s.TLS.Key); err != nil {
+			return nil, usagef("--tls-cert and --tls-key: %w", err)
+		}
 		out = append(out, nats.ClientCert(s.TLS.Cert, s.TLS.Key))
+	}
+	if s.Creds != "" && s.NKey != "" {
+		return nil, usagef("--creds and --nkey are both set; log in one way")
 	}
 	return out, nil
 }

@@ -9,8 +9,11 @@
 //	0  found, done
 //	1  nothing found, or a call that did not succeed
 //	2  the command line, the configuration or a file is wrong; nothing was sent
-//	3  the service said no, or there is none
+//	3  the service said no, there is none, or what is needed is out of reach or taken (a port, say)
 //	130  ended by a second signal, or by one where there is nothing to finish
+//
+// The rule between 2 and 3: after 2 the same command fails again until it, the configuration or a file is changed; after 3
+// it may succeed. A setting with a value that is not understood ends nothing: it is told and replaced.
 //
 // # Output
 //

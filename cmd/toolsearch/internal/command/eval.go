@@ -37,7 +37,7 @@ folder of sets, each a folder with a catalog.json and files of queries, and meas
   toolsearch eval --sets retrieval --ablate`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			task, err := e.task()
+			task, err := untilEnd(cmd.Context(), e.task)
 			if err != nil {
 				return err
 			}

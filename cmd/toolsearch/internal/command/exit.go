@@ -7,9 +7,12 @@ import (
 
 	"toolsearch/cmd/toolsearch/internal/catalogfile"
 	"toolsearch/cmd/toolsearch/internal/config"
+	"toolsearch/worker/embedded"
 )
 
-// The exit codes of every verb.
+// The exit codes of every verb. What the command line, the configuration and the files they name say wrongly is
+// ExitUsage: the same again fails again. What is out of reach, taken or refused is ExitRefused: the same may succeed
+// later. A setting that is not understood is neither: it is told and replaced.
 const (
 	ExitFound       = 0
 	ExitNothing     = 1
@@ -19,7 +22,7 @@ const (
 )
 
 const exitHelp = `Exit codes: 0 found or done, 1 nothing found or a call that did not succeed, 2 wrong usage, configuration or
-file, 3 the service said no or there is none, 130 interrupted.`
+file, 3 the service said no, or something is out of reach or taken, 130 interrupted.`
 
 // usageError is a mistake on the command line.
 type usageError struct{ error }
@@ -27,6 +30,14 @@ type usageError struct{ error }
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 func (e usageError) Unwrap() error { return e.error }
+
+// checkListen refuses an address of a flag that nothing can listen on.
+func checkListen(flag, address string) error {
+	if err := config.CheckListen(address); err != nil {
+		return usagef("--%s is %q, want %w", flag, address, err)
+	}
+	return nil
+}
 
 // errNothing ends a run that found nothing; everything about it is printed already.
 var errNothing = errors.New("nothing found")
@@ -39,12 +50,13 @@ func exitCode(ctx context.Context, err error, started bool) int {
 	var usage usageError
 	var file *catalogfile.Error
 	var settings *config.FileError
+	var dir *embedded.DirError
 	switch {
 	case err == nil:
 		return ExitFound
 	case errors.Is(err, errNothing):
 		return ExitNothing
-	case !started, errors.As(err, &usage), errors.As(err, &file), errors.As(err, &settings):
+	case !started, errors.As(err, &usage), errors.As(err, &file), errors.As(err, &settings), errors.As(err, &dir):
 		return ExitUsage
 	case errors.Is(err, errInterrupted) || ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return ExitInterrupted

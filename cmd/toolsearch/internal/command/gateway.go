@@ -48,6 +48,14 @@ tenant, skip, times, probability, and how it goes: after_effect, status, body, r
 				}
 				script = append(script, f)
 			}
+			for flag, address := range map[string]string{"addr": o.Addr, "accounts": accounts} {
+				if address == "" {
+					continue // --addr "" is any free port
+				}
+				if err := checkListen(flag, address); err != nil {
+					return err
+				}
+			}
 			g, err := gatewaytest.Start(o)
 			if err != nil {
 				return err

@@ -63,7 +63,7 @@ It needs an operator's rights on the bus.
 			if err := l.Validate(); err != nil {
 				return usageError{err}
 			}
-			nc, err := connect(cmd.Context(), s.NATS, c.timeout)
+			nc, err := a.connect(cmd.Context(), s.NATS, c.timeout)
 			if err != nil {
 				return err
 			}

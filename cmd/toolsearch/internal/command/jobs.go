@@ -44,7 +44,7 @@ func (a *app) operating(cmd *cobra.Command, c *client, do func(*durable.Calls) e
 	if err != nil {
 		return err
 	}
-	nc, err := connect(cmd.Context(), s.NATS, c.timeout)
+	nc, err := a.connect(cmd.Context(), s.NATS, c.timeout)
 	if err != nil {
 		return err
 	}

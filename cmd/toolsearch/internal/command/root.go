@@ -100,7 +100,11 @@ loads and calls the rest on demand. Workers answer over NATS.
 
 // load reads the settings of a verb and tells what was not understood.
 func (a *app) load(cmd *cobra.Command) (config.Settings, error) {
-	s, warnings, err := config.Load(config.Sources{File: a.config, Environ: a.Environ, Flags: cmd.Flags()})
+	var warnings []config.Warning
+	s, err := untilEnd(cmd.Context(), func() (s config.Settings, err error) {
+		s, warnings, err = config.Load(config.Sources{File: a.config, Environ: a.Environ, Flags: cmd.Flags()})
+		return s, err
+	})
 	if err != nil {
 		return s, err
 	}

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -56,7 +57,7 @@ func (w *watched) serve(address string, worker *worker.Worker) (err error) {
 		Ready:   func(context.Context) []string { return worker.Health().Problems },
 		Build:   build()})
 	if err != nil {
-		return usagef("admin.addr: %w", err)
+		return fmt.Errorf("admin.addr: %w", err)
 	}
 	w.log.Info("the admin server listens", "address", w.admin.Address())
 	return nil

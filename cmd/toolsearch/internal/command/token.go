@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -139,7 +140,7 @@ func (a *app) tokenMint(r roles.Role) *cobra.Command {
 			"They are kept\nnowhere else. " + mintLong[r] + "\n\n" + exitHelp,
 		Example: "  " + line + " --out " + string(r) + ".creds\n  " + line + " --ttl 1h --key keys/" + string(r) + ".json",
 		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, need := range r.Needs() {
 				if *names[need] == "" {
 					return usagef("--%s is missing", need)
@@ -153,8 +154,11 @@ func (a *app) tokenMint(r roles.Role) *cobra.Command {
 			if keyFile == "" {
 				keyFile = credential.KeyFile(fleetDir, r, bodies)
 			}
-			key, err := credential.LoadKey(keyFile)
-			if err != nil {
+			key, err := untilEnd(cmd.Context(), func() (*credential.Key, error) { return credential.LoadKey(keyFile) })
+			switch {
+			case errors.Is(err, errInterrupted):
+				return err
+			case err != nil:
 				return usageError{err}
 			}
 			if key.Role != r || key.Bodies != bodies {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -76,7 +77,7 @@ func workerFlags(f *pflag.FlagSet) {
 
 // work runs a worker until a signal.
 func (a *app) work(ctx context.Context, s config.Settings) error {
-	if _, err := natsOptions(s.NATS); err != nil {
+	if _, err := untilEnd(ctx, func() ([]nats.Option, error) { return natsOptions(s.NATS) }); err != nil {
 		return err // before anything is started
 	}
 	w, err := a.watched(ctx, s)

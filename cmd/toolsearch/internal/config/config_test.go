@@ -193,6 +193,18 @@ func TestWrongValues(t *testing.T) {
 			func(s config.Settings) bool { return s.NATS.URL == "" }},
 		{"tools: {connectors: {origin: here}}", nil, []string{"tools.connectors.origin", `"here"`, "https://host"},
 			func(s config.Settings) bool { return s.Connectors.Origin == "" }},
+		{"nats: {url: 'ftp://bus'}", nil, []string{"nats.url", "nats://, tls://"},
+			func(s config.Settings) bool { return s.NATS.URL == "" }},
+		{"nats: {url: 'nats://bus:99999'}", nil, []string{"nats.url", "nats://host:4222"}, nil},
+		{"nats: {url: 'nats://a,wss://b'}", nil, []string{"nats.url", "websockets"}, nil},
+		{"tools: {connectors: {origin: 'ftp://x'}}", nil, []string{"tools.connectors.origin", `"ftp://x"`, "https://host"},
+			func(s config.Settings) bool { return s.Connectors.Origin == "" }},
+		{"tools: {connectors: {origin: 'https://x?k=s3cret,s3cret'}}", nil, []string{"tools.connectors.origin", "[redacted]"}, nil},
+		{"tools: {connectors: {origin: 'https://x:0'}}", nil, []string{"tools.connectors.origin", "https://host"}, nil},
+		{"tools: {connectors: {accounts: 'https://u:s3cret@x'}}", nil, []string{"tools.connectors.accounts", "without a user"},
+			func(s config.Settings) bool { return s.Connectors.Accounts == "" }},
+		{"tools: {connectors: {oauth: {token_url: 'file:///etc'}}}", nil, []string{"tools.connectors.oauth.token_url", "https://host"},
+			func(s config.Settings) bool { return s.Connectors.OAuth.TokenURL == "" }},
 		{"tools: {tool_search: {max_search_limit: 900}}", nil,
 			[]string{"tools.tool_search.max_search_limit", "900", "using 50"},
 			func(s config.Settings) bool { return s.ToolSearch.MaxSearchLimit == 50 }},
@@ -210,6 +222,9 @@ func TestWrongValues(t *testing.T) {
 			continue
 		}
 		text := warnings[0].String()
+		if strings.Contains(text, "s3cret") {
+			t.Errorf("%s: a secret is told: %s", test.yaml, text)
+		}
 		for _, w := range test.want {
 			if !strings.Contains(text, w) {
 				t.Errorf("%s: %q does not say %q", test.yaml, text, w)

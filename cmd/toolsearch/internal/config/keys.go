@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"toolsearch/catalog"
+	"toolsearch/connectors"
 	"toolsearch/dispatch"
 	"toolsearch/subjects"
 	"toolsearch/telemetry"
@@ -22,6 +23,8 @@ type key struct {
 	path   string
 	doc    string
 	secret bool
+	// located says that the value is an address, in which a secret may stand.
+	located bool
 	// set parses v into s. Its error says what is wanted ("a whole number"); s is unchanged then.
 	set func(s *Settings, v any) error
 	// get returns the value as it is printed.
@@ -33,9 +36,9 @@ var keys = []key{
 	root("root", "First part of every subject; two installations on one bus take two roots."),
 
 	connectorsEnabled("tools.connectors.enabled", "false: connector routes are never touched."),
-	address("tools.connectors.origin", "Gateway, scheme://host[:port]; empty: connectors are invisible.",
+	origin("tools.connectors.origin", "Gateway, scheme://host[:port]; empty: connectors are invisible.",
 		func(s *Settings) *string { return &s.Connectors.Origin }),
-	address("tools.connectors.accounts", "Account-management service, scheme://host[:port]; empty: nobody can list or end accounts.",
+	origin("tools.connectors.accounts", "Account-management service, scheme://host[:port]; empty: nobody can list or end accounts.",
 		func(s *Settings) *string { return &s.Connectors.Accounts }),
 	secret(text("tools.connectors.token", "Bearer token for all tenants (better: token_env or token_dir).",
 		func(s *Settings) *string { return &s.Connectors.Token })),
@@ -207,29 +210,63 @@ func names(path, doc string, at func(*Settings) *[]string) key {
 	return entry(path, doc, at, parseNames)
 }
 
-// address is a URL with a scheme and a host.
+// address is a web address.
 func address(path, doc string, at func(*Settings) *string) key {
 	return located(path, doc, at, func(s string) error {
-		if u, err := url.Parse(s); err != nil || u.Scheme == "" || u.Host == "" {
+		u, err := url.Parse(s)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || !validPort(u) {
 			return errors.New("an address such as https://host:port")
 		}
 		return nil
 	})
 }
 
+// origin is a web address that tokens go to, with nothing in it that may be a secret.
+func origin(path, doc string, at func(*Settings) *string) key {
+	return located(path, doc, at, func(s string) error {
+		if _, err := connectors.ParseOrigin(s); err != nil {
+			return errors.New("an address such as https://host:port, without a user, a query or a fragment")
+		}
+		return nil
+	})
+}
+
+// natsSchemes are those that the NATS client knows; whether they are websockets.
+var natsSchemes = map[string]bool{"nats": false, "tls": false, "ws": true, "wss": true}
+
 // servers is one NATS server or several with commas between them; the scheme may be left out.
 func servers(path, doc string, at func(*Settings) *string) key {
 	return located(path, doc, at, func(s string) error {
+		var kinds [2]bool
 		for one := range strings.SplitSeq(s, ",") {
 			if one = strings.TrimSpace(one); !strings.Contains(one, "://") {
 				one = "nats://" + one
 			}
-			if u, err := url.Parse(one); err != nil || u.Hostname() == "" {
+			u, err := url.Parse(one)
+			if err != nil || u.Hostname() == "" || !validPort(u) {
 				return errors.New("an address such as nats://host:4222")
 			}
+			web, known := natsSchemes[u.Scheme]
+			if !known {
+				return errors.New("an address that begins with nats://, tls://, ws:// or wss://")
+			}
+			if web {
+				kinds[1] = true
+			} else {
+				kinds[0] = true
+			}
+		}
+		if kinds[0] && kinds[1] {
+			return errors.New("addresses that are all of websockets, ws:// or wss://, or all of none")
 		}
 		return nil
 	})
+}
+
+// validPort reports whether an address names a port that there can be, or none.
+func validPort(u *url.URL) bool {
+	n, err := strconv.ParseUint(u.Port(), 10, 16)
+	return u.Port() == "" || err == nil && n > 0
 }
 
 // listen is an address to listen on, or nothing.
@@ -239,12 +276,17 @@ func listen(path, doc string, at func(*Settings) *string) key {
 		if err != nil || s == "" {
 			return s, err
 		}
-		_, port, err := net.SplitHostPort(s)
-		if n, nerr := strconv.ParseUint(port, 10, 16); err != nil || nerr != nil || n > 65535 {
-			return s, errors.New("an address such as 127.0.0.1:9464 or :9464")
-		}
-		return s, nil
+		return s, CheckListen(s)
 	})
+}
+
+// CheckListen reports an address that nothing can listen on, in words for what was wanted.
+func CheckListen(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
+		return errors.New("an address such as 127.0.0.1:9464 or :9464")
+	}
+	return nil
 }
 
 // located is an address, or nothing; what may be a secret in it is never printed.
@@ -256,7 +298,7 @@ func located(path, doc string, at func(*Settings) *string, check func(string) er
 		}
 		return s, err
 	})
-	k.get = func(s *Settings) any { return redactURL(*at(s)) }
+	k.located, k.get = true, func(s *Settings) any { return redactURL(*at(s)) }
 	return k
 }
 
@@ -324,8 +366,13 @@ func root(path, doc string) key {
 	})
 }
 
-// redactURL hides what may be a secret in each address of s: the whole user part, for a token may stand in it.
+// redactURL hides what may be a secret in each address of s: the whole user part, for a token may stand in it, and a
+// query or fragment.
 func redactURL(s string) string {
+	rest := ""
+	if q := strings.IndexAny(s, "?#"); q >= 0 {
+		s, rest = s[:q], s[q:q+1]+redacted
+	}
 	parts := strings.Split(s, ",")
 	for i, p := range parts {
 		at := strings.LastIndex(p, "@")
@@ -338,7 +385,7 @@ func redactURL(s string) string {
 		}
 		parts[i] = scheme + redacted + p[at:]
 	}
-	return strings.Join(parts, ",")
+	return strings.Join(parts, ",") + rest
 }
 
 // redacted stands where a secret was.

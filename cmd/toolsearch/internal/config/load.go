@@ -238,7 +238,7 @@ func (k key) warning(s *Settings, source string, v any, want error) Warning {
 	if k.secret {
 		w.Value, w.Used = redacted, redacted
 	}
-	if strings.Contains(w.Value, "@") {
+	if k.located || strings.Contains(w.Value, "@") {
 		w.Value = redactURL(w.Value)
 	}
 	return w

@@ -4,7 +4,25 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/nats-io/nkeys"
 )
+
+// CheckUser reads a user's credentials file, as [Key.Mint] makes one, and reports what keeps it from being one. Nothing
+// of the file is in the error.
+func CheckUser(path string) error {
+	p, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("credential: read a user's credentials: %w", err)
+	}
+	if token, err := nkeys.ParseDecoratedJWT(p); err != nil || token == "" {
+		return fmt.Errorf("credential: %s holds no user's token", path)
+	}
+	if _, err := nkeys.ParseDecoratedUserNKey(p); err != nil {
+		return fmt.Errorf("credential: %s holds no user's seed; use a file that `toolsearch token` made", path)
+	}
+	return nil
+}
 
 // WriteSecret writes a file that only its owner may read, whole or not at all. A file that is there is replaced.
 func WriteSecret(path string, p []byte) error { return write(path, p, 0o600) }

@@ -108,7 +108,10 @@ func (s *stage) open(ctx context.Context) (err error) {
 	case <-ctx.Done():
 		return fmt.Errorf("demo: the worker did not become ready: %v", s.node.Worker().Health().Problems)
 	}
-	s.nc, err = nats.Connect(s.bus.ClientURL(), slices.Concat(subjects.ConnectOptions(tenant, session), []nats.Option{s.bus.InProcess()})...)
+	s.nc, err = nats.Connect(s.bus.ClientURL(), slices.Concat(subjects.ConnectOptions(tenant, session), []nats.Option{
+		s.bus.InProcess(),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { quiet.Error("NATS reports an error", "error", err) }),
+	})...)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -12,8 +13,9 @@ import (
 	"toolsearch/cmd/toolsearch/internal/table"
 )
 
-// Screen is a writer that knows whether people see it.
+// Screen is a writer that knows whether people see it. Its methods may be called side by side.
 type Screen struct {
+	mu       sync.Mutex // what a connection tells comes from another goroutine
 	w        io.Writer
 	terminal bool
 	color    bool
@@ -48,15 +50,19 @@ func (s *Screen) Terminal() bool { return s.terminal }
 func (s *Screen) Width() int { return s.width }
 
 // Write writes bytes as they are.
-func (s *Screen) Write(p []byte) (int, error) { return s.w.Write(p) }
+func (s *Screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(p)
+}
 
 // Println prints as fmt.Println does, without what could steer a terminal: descriptions and messages come from servers
 // that nobody here has written. An error of the output is not told: there is nowhere left to tell it.
-func (s *Screen) Println(a ...any) { _, _ = io.WriteString(s.w, harmless(fmt.Sprintln(a...))) }
+func (s *Screen) Println(a ...any) { _, _ = io.WriteString(s, harmless(fmt.Sprintln(a...))) }
 
 // Printf prints as fmt.Printf does, harmless as [Screen.Println].
 func (s *Screen) Printf(format string, a ...any) {
-	_, _ = io.WriteString(s.w, harmless(fmt.Sprintf(format, a...)))
+	_, _ = io.WriteString(s, harmless(fmt.Sprintf(format, a...)))
 }
 
 // harmless takes out control characters, but for the ends of lines, tabs and the styles of a screen, and what turns the
@@ -102,7 +108,7 @@ func (s *Screen) Table(t *table.Table) error {
 	if s.color {
 		style.Bold, style.Reset = bold, reset
 	}
-	return t.Write(s.w, style)
+	return t.Write(s, style)
 }
 
 const (
