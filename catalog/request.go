@@ -34,7 +34,7 @@ func checkRequest(req *subjects.AssembleRequest) error {
 	for i, u := range req.UnavailableSources {
 		field := "unavailable_sources[" + strconv.Itoa(i) + "]"
 		if oneLine(u.Name) == "" {
-			return badField(field+".name", field+" needs a name")
+			return badField(field+".name", field+".name must not be empty")
 		}
 		if u.ToolCount != nil && *u.ToolCount < 0 {
 			return badField(field+".tool_count", field+".tool_count must not be negative")

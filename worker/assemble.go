@@ -65,7 +65,7 @@ func requestKey(tenant, session string, body []byte) string {
 }
 
 func (w *Worker) assembleNew(ctx context.Context, key string, owner catalog.Owner, body []byte) (*assembled, error) {
-	req, err := decodeAssemble(body, "")
+	req, err := decodeAssemble(body)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func (w *Worker) inlineScope(ctx context.Context, owner catalog.Owner, body []by
 		return w.newInlineScope(ctx, key, owner, body)
 	})
 	if err != nil {
-		return nil, err
+		return nil, below("scope", err)
 	}
 	return v.(*catalog.Scope), nil
 }
@@ -183,7 +183,7 @@ func (w *Worker) inlineScope(ctx context.Context, owner catalog.Owner, body []by
 func (w *Worker) newInlineScope(
 	ctx context.Context, key string, owner catalog.Owner, body []byte,
 ) (*catalog.Scope, error) {
-	req, err := decodeAssemble(body, "scope")
+	req, err := decodeAssemble(body)
 	if err != nil {
 		return nil, err
 	}

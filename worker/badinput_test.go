@@ -201,3 +201,47 @@ func TestTooLarge(t *testing.T) {
 	}
 	b.assemble(5)
 }
+
+// What is wrong within a list or an inline scope is named by its own place, in the details and in the message.
+func TestBadInputNamesItsPlace(t *testing.T) {
+	t.Parallel()
+	b := setup(t, Options{})
+	type wrong struct{ body, field, message string }
+	cases := []wrong{
+		{`"enabled_toolsets":[1]`, "enabled_toolsets[0]", "must be a string, not number"},
+		{`"enabled_toolsets":["x",null]`, "enabled_toolsets[1]", "must be a string, not null"},
+		{`"enabled_toolsets":"x"`, "enabled_toolsets", "must be an array, not string"},
+		{`"disabled_toolsets":[[]]`, "disabled_toolsets[0]", "must be a string, not array"},
+		{`"required_toolsets":[null]`, "required_toolsets[0]", "must be a string, not null"},
+		{`"core_tools":["a",true]`, "core_tools[1]", "must be a string, not bool"},
+		{`"core_tools":{}`, "core_tools", "must be an array, not object"},
+		{`"unavailable_sources":["x"]`, "unavailable_sources[0]", "must be a JSON object"},
+		{`"unavailable_sources":[{"name":"a"},null]`, "unavailable_sources[1]", "must be a JSON object"},
+		{`"unavailable_sources":[{"name":5}]`, "unavailable_sources[0].name", "must be a string, not number"},
+		{`"unavailable_sources":[{"reason":"x"}]`, "unavailable_sources[0].name", "must not be empty"},
+		{`"parent_scope":"mine"`, "parent_scope", "must be sha256:"},
+		{`"surface":"wall"`, "surface", "must be link"},
+		{`"format":7`, "format", "must be a string, not number"},
+		{`"hooks":{"timeout_ms":-1}`, "hooks.timeout_ms", "must be 0 to"},
+	}
+	for _, c := range cases {
+		for at, m := range map[string]*nats.Msg{
+			"":       b.ask(subjects.VerbAssemble, `{"tools":[],`+c.body+`}`),
+			"scope.": b.ask(subjects.VerbSearch, `{"arguments":{"queries":["x"]},"scope":{"tools":[],`+c.body+`}}`),
+		} {
+			e := fails(t, m)
+			if e.Code != subjects.CodeBadRequest || e.Details["field"] != at+c.field || !strings.HasPrefix(e.Message, at+c.field+" ") || !strings.Contains(e.Message, c.message) {
+				t.Errorf("%s: got %v, field %v; want %s%s", c.body, e, e.Details["field"], at, c.field)
+			}
+		}
+	}
+	for scope, field := range map[string]string{
+		`{"catalog":"latest"}`: "scope.catalog", `{}`: "scope.tools", `{"tools":"x"}`: "scope.tools", `{"tools":[],"catalog":"x"}`: "scope.tools",
+	} {
+		if e := fails(t, b.ask(subjects.VerbDescribe, `{"arguments":{"names":["x"]},"scope":`+scope+`}`)); e.Details["field"] != field {
+			t.Errorf("%s: got %v, field %v; want %s", scope, e, e.Details["field"], field)
+		}
+	}
+	// null is the whole list that is not given.
+	ok(t, b.ask(subjects.VerbAssemble, `{"tools":[],"enabled_toolsets":null,"core_tools":null,"unavailable_sources":null}`))
+}

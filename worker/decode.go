@@ -5,25 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
 
 	"toolsearch/subjects"
 	"toolsearch/worker/storage"
 )
 
-// decodeObject reads a JSON object into v. Its error is BAD_REQUEST and names the field; path stands before the names,
-// "" for the body itself.
-func decodeObject(p []byte, path string, v any) error {
-	at := func(field string) string {
-		switch {
-		case path == "" && field == "":
-			return "body"
-		case path == "" || field == "":
-			return path + field
-		}
-		return path + "." + field
-	}
+// decodeObject reads a JSON object into v. Its error is BAD_REQUEST and names the field, "body" for the whole.
+func decodeObject(p []byte, v any) error {
 	if t := bytes.TrimLeft(p, " \t\r\n"); len(t) == 0 || t[0] != '{' {
-		return badField(at(""), at("")+" must be a JSON object")
+		return badField(fieldBody, "body must be a JSON object")
 	}
 	err := json.Unmarshal(p, v)
 	var syntax *json.SyntaxError
@@ -32,12 +24,41 @@ func decodeObject(p []byte, path string, v any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &wrong):
-		field := at(wrong.Field)
+		field := strings.TrimPrefix(wrong.Field, "AssembleRequest.") // which assembleBody embeds
+		if field == "" {
+			field = fieldBody
+		}
 		return badField(field, fmt.Sprintf("%s must be %s, not %s", field, kind(wrong), wrong.Value))
 	case errors.As(err, &syntax):
-		return badField(at(""), fmt.Sprintf("%s is not JSON at byte %d: %s", at(""), syntax.Offset, syntax.Error()))
+		return badField(fieldBody, fmt.Sprintf("body is not JSON at byte %d: %s", syntax.Offset, syntax.Error()))
 	}
-	return badField(at(""), at("")+" cannot be read: "+err.Error())
+	return badField(fieldBody, "body cannot be read: "+err.Error())
+}
+
+// fieldBody names what stands in no field: the body itself.
+const fieldBody = "body"
+
+// below names the field of an error as it stands in the object at path; so does the message, where it begins with it.
+func below(path string, err error) error {
+	var e *subjects.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	field, ok := e.Details["field"].(string)
+	if !ok {
+		return err
+	}
+	at := path
+	if field != fieldBody {
+		at += "." + field
+	}
+	moved := *e
+	moved.Details = maps.Clone(e.Details)
+	moved.Details["field"] = at
+	if rest, ok := strings.CutPrefix(e.Message, field); ok {
+		moved.Message = at + rest
+	}
+	return &moved
 }
 
 // kind names what was wanted in the words of JSON.
@@ -62,24 +83,105 @@ func isNull(raw json.RawMessage) bool {
 	return len(raw) == 0 || string(raw) == "null"
 }
 
-// decodeAssemble reads an assemble request that stands at path.
-func decodeAssemble(p []byte, path string) (*subjects.AssembleRequest, error) {
-	req := new(subjects.AssembleRequest)
-	if err := decodeObject(p, path, req); err != nil {
+// assembleBody is an assemble request whose lists are read item by item, to tell which one is wrong: a null among names
+// would be read as a name.
+type assembleBody struct {
+	subjects.AssembleRequest
+	EnabledToolsets    json.RawMessage `json:"enabled_toolsets"`
+	DisabledToolsets   json.RawMessage `json:"disabled_toolsets"`
+	RequiredToolsets   json.RawMessage `json:"required_toolsets"`
+	CoreTools          json.RawMessage `json:"core_tools"`
+	UnavailableSources json.RawMessage `json:"unavailable_sources"`
+}
+
+// request reads the lists.
+func (b *assembleBody) request() (*subjects.AssembleRequest, error) {
+	req := &b.AssembleRequest
+	var enabled, core []string
+	for _, l := range []struct {
+		field string
+		raw   json.RawMessage
+		to    *[]string
+	}{
+		{"enabled_toolsets", b.EnabledToolsets, &enabled},
+		{"disabled_toolsets", b.DisabledToolsets, &req.DisabledToolsets},
+		{"required_toolsets", b.RequiredToolsets, &req.RequiredToolsets},
+		{"core_tools", b.CoreTools, &core},
+	} {
+		err := decodeList(l.field, l.raw, l.to, func(raw json.RawMessage, name *string) error {
+			if isNull(raw) || json.Unmarshal(raw, name) != nil {
+				return badField(fieldBody, "body must be a string, not "+kindOf(raw))
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if enabled != nil {
+		req.EnabledToolsets = &enabled
+	}
+	if core != nil {
+		req.CoreTools = &core
+	}
+	err := decodeList("unavailable_sources", b.UnavailableSources, &req.UnavailableSources,
+		func(raw json.RawMessage, u *subjects.UnavailableSource) error { return decodeObject(raw, u) })
+	return req, err
+}
+
+// decodeList reads a list, which is nil if it is null or absent. Its error names the item.
+func decodeList[T any](field string, raw json.RawMessage, to *[]T, decode func(json.RawMessage, *T) error) error {
+	if isNull(raw) {
+		return nil
+	}
+	var items []json.RawMessage
+	if json.Unmarshal(raw, &items) != nil {
+		return badField(field, field+" must be an array, not "+kindOf(raw))
+	}
+	*to = make([]T, len(items))
+	for i, item := range items {
+		if err := decode(item, &(*to)[i]); err != nil {
+			return below(fmt.Sprintf("%s[%d]", field, i), err)
+		}
+	}
+	return nil
+}
+
+// kindOf names what a JSON value is.
+func kindOf(raw json.RawMessage) string {
+	switch raw[0] {
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case '"':
+		return "string"
+	case 't', 'f':
+		return "bool"
+	case 'n':
+		return "null"
+	}
+	return "number"
+}
+
+// decodeAssemble reads an assemble request.
+func decodeAssemble(p []byte) (*subjects.AssembleRequest, error) {
+	var body assembleBody
+	if err := decodeObject(p, &body); err != nil {
+		return nil, err
+	}
+	req, err := body.request()
+	if err != nil {
 		return nil, err
 	}
 	if isNull(req.Tools) {
 		req.Tools = nil
 	}
-	field := "tools"
-	if path != "" {
-		field = path + ".tools"
-	}
 	switch {
 	case req.Tools == nil && req.Catalog == "":
-		return nil, badField(field, "neither tools nor catalog is given; send the definitions, or the name of a stored catalog")
+		return nil, badField("tools", "neither tools nor catalog is given; send the definitions, or the name of a stored catalog")
 	case req.Tools != nil && req.Catalog != "":
-		return nil, badField(field, "both tools and catalog are given; send one of them")
+		return nil, badField("tools", "both tools and catalog are given; send one of them")
 	}
 	for _, name := range []struct{ field, value string }{{"catalog", req.Catalog}, {"parent_scope", req.ParentScope}} {
 		if name.value != "" && !storage.ValidName(name.value) {
@@ -100,7 +202,7 @@ type bridgeRequest struct {
 
 func decodeBridge(p []byte) (*bridgeRequest, error) {
 	var req bridgeRequest
-	if err := decodeObject(p, "", &req); err != nil {
+	if err := decodeObject(p, &req); err != nil {
 		return nil, err
 	}
 	return &req, nil
