@@ -129,19 +129,27 @@ const accountsPath = "/api/v1/connectors/accounts"
 
 // List reads a user's accounts; etag is that of the list which is known already, or "".
 func (c *Client) List(ctx context.Context, tenant, etag string) (*Accounts, error) {
-	a, err := c.ask(ctx, "list", tenant, http.MethodGet, "", etag, nil)
+	out := &Accounts{}
+	read := func(a *answer) error { return out.read(a, etag) }
+	_, err := c.ask(ctx, "list", tenant, http.MethodGet, "", etag, nil, read)
 	if e := (*Error)(nil); errors.As(err, &e) && e.Kind == KindUnreachable && ctx.Err() == nil {
 		telemetry.OrNone(c.o.Telemetry).Metrics().Retried(ctx, "accounts", string(e.Kind))
-		a, err = c.ask(telemetry.WithAttempt(ctx, 2), "list", tenant, http.MethodGet, "", etag, nil)
+		_, err = c.ask(telemetry.WithAttempt(ctx, 2), "list", tenant, http.MethodGet, "", etag, nil, read)
 	}
 	if err != nil {
 		return nil, err
 	}
+	return out, nil
+}
+
+// read takes a list from an answer; etag is the one that was asked with.
+func (l *Accounts) read(a *answer, etag string) error {
 	if a.status == http.StatusNotModified {
-		return &Accounts{ETag: etag, NotModified: true}, nil
+		*l = Accounts{ETag: etag, NotModified: true}
+		return nil
 	}
 	var list struct {
-		Items []struct {
+		Items *[]struct {
 			ConnectionID string  `json:"connectionId"`
 			Connector    string  `json:"connector"`
 			Label        string  `json:"label"`
@@ -151,25 +159,26 @@ func (c *Client) List(ctx context.Context, tenant, etag string) (*Accounts, erro
 			CreatedAt    string  `json:"createdAt"`
 		} `json:"items"`
 	}
-	if err := json.Unmarshal(a.body, &list); err != nil {
-		return nil, &Error{Kind: KindUnreachable, Status: a.status, Code: subjects.RefusalUnreachable, cause: err,
+	// An answer without a list is none: it must not be shown as a user without accounts.
+	if err := json.Unmarshal(a.body, &list); err != nil || list.Items == nil {
+		return &Error{Kind: KindUnreachable, Status: a.status, Code: subjects.RefusalUnreachable, cause: err,
 			Message: "the account service's answer cannot be used"}
 	}
-	out := &Accounts{ETag: a.etag, Items: make([]subjects.LinkedAccount, 0, len(list.Items))}
-	for _, i := range list.Items {
+	*l = Accounts{ETag: a.etag, Items: make([]subjects.LinkedAccount, 0, len(*list.Items))}
+	for _, i := range *list.Items {
 		item := subjects.LinkedAccount{ConnectionID: i.ConnectionID, Connector: i.Connector, Label: i.Label, Status: i.Status,
 			Active: i.Active, CreatedAt: i.CreatedAt}
 		if i.Alias != nil {
 			item.Alias = *i.Alias
 		}
-		out.Items = append(out.Items, item)
+		l.Items = append(l.Items, item)
 	}
-	return out, nil
+	return nil
 }
 
 // Disconnect ends an account. It is sent once.
 func (c *Client) Disconnect(ctx context.Context, tenant, connectionID string) (*Ended, error) {
-	a, err := c.ask(ctx, "disconnect", tenant, http.MethodDelete, connectionID, "", nil)
+	a, err := c.ask(ctx, "disconnect", tenant, http.MethodDelete, connectionID, "", nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +191,7 @@ func (c *Client) Rename(ctx context.Context, tenant, connectionID, alias string)
 	if err != nil {
 		return err
 	}
-	_, err = c.ask(ctx, "rename", tenant, http.MethodPatch, connectionID, "", body)
+	_, err = c.ask(ctx, "rename", tenant, http.MethodPatch, connectionID, "", body, nil)
 	return err
 }
 
@@ -193,7 +202,8 @@ type answer struct {
 	etag, audit string
 }
 
-func (c *Client) ask(ctx context.Context, operation, tenant, method, id, etag string, body []byte) (a *answer, err error) {
+// ask sends a request. use, which may be nil, reads its answer; what it cannot read is a failed request.
+func (c *Client) ask(ctx context.Context, operation, tenant, method, id, etag string, body []byte, use func(*answer) error) (a *answer, err error) {
 	if !c.Configured() {
 		return nil, &Error{Kind: KindNotConfigured, Code: subjects.RefusalNotConfigured, Message: "no account service is set up here"}
 	}
@@ -205,17 +215,24 @@ func (c *Client) ask(ctx context.Context, operation, tenant, method, id, etag st
 	if err != nil || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) || token == "" {
 		return nil, &Error{Kind: KindSignedOut, Code: subjects.RefusalSignedOut, cause: err, Message: "there is no valid sign-in; sign in again"}
 	}
-	return c.send(within, token, method, id, etag, body)
+	if a, err = c.send(within, token, method, id, etag, body); err == nil && use != nil {
+		err = use(a)
+	}
+	return a, err
 }
 
-// told tells of a request.
+// told tells of a request. That its caller has left is no failure of the service.
 func (c *Client) told(ctx context.Context, operation string, took time.Duration, err error) {
 	var e *Error
 	kind := Kind("")
 	if errors.As(err, &e) {
 		kind = e.Kind
 	}
-	telemetry.OrNone(c.o.Telemetry).Metrics().AccountsAsked(ctx, operation, string(kind), took)
+	code := string(kind)
+	if kind == KindUnreachable && errors.Is(ctx.Err(), context.Canceled) {
+		code = "canceled"
+	}
+	telemetry.OrNone(c.o.Telemetry).Metrics().AccountsAsked(ctx, operation, code, took)
 	if c.o.Observer != nil {
 		c.o.Observer(ctx, operation, took, kind)
 	}
@@ -258,10 +275,21 @@ func (c *Client) send(ctx context.Context, token, method, id, etag string, body 
 	}
 	a := &answer{status: resp.StatusCode, body: text, etag: resp.Header.Get("ETag"), audit: resp.Header.Get("X-Audit-Id")}
 	if a.status >= 200 && a.status < 300 || a.status == http.StatusNotModified && etag != "" {
+		if method != http.MethodGet && !understood(text) {
+			return nil, &Error{Kind: KindUnclear, Status: a.status, Code: subjects.RefusalOutcomeUnknown,
+				Message: "the account service's answer cannot be used; look at the list to see what became of it"}
+		}
 		a.read(text)
 		return a, nil
 	}
 	return nil, a.refusal(method)
+}
+
+// understood reports whether the answer to a change is the service's own: nothing, or an object. Anything else, a page of
+// some proxy perhaps, is no word that the change was made.
+func understood(text []byte) bool {
+	text = bytes.TrimSpace(text)
+	return len(text) == 0 || text[0] == '{' && json.Valid(text)
 }
 
 // lost is the error of a request without an answer: of a change that may have been sent, nobody knows what became of it.
@@ -300,7 +328,7 @@ func (a *answer) read(body []byte) (code, message string) {
 
 func (a *answer) refusal(method string) *Error {
 	code, message := a.read(a.body)
-	e := &Error{Kind: KindRefused, Status: a.status, Code: code, Message: cut(message), AuditID: a.audit}
+	e := &Error{Kind: KindRefused, Status: a.status, Code: cut(code, maxCode), Message: cut(message, maxMessage), AuditID: cut(a.audit, maxCode)}
 	switch {
 	case a.status == http.StatusUnauthorized:
 		e.Kind, e.Code, e.Message = KindSignedOut, subjects.RefusalSignedOut, "the sign-in is no longer valid; sign in again"
@@ -320,12 +348,18 @@ func (a *answer) refusal(method string) *Error {
 	return e
 }
 
+// The most bytes of the service's own words.
+const (
+	maxMessage = 2048
+	maxCode    = 256
+)
+
 // cut bounds the service's own words.
-func cut(s string) string {
+func cut(s string, n int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
-	for len(s) > 2048 {
-		_, n := utf8.DecodeLastRuneInString(s)
-		s = s[:len(s)-n]
+	for len(s) > n {
+		_, last := utf8.DecodeLastRuneInString(s)
+		s = s[:len(s)-last]
 	}
 	return s
 }

@@ -200,3 +200,45 @@ func TestOddAnswers(t *testing.T) {
 		t.Error("a redirect was followed")
 	}
 }
+
+// Garbage is neither a user without accounts nor the word that a change was made.
+func TestGarbage(t *testing.T) {
+	t.Parallel()
+	serve := func(status int, body string, half bool) *portal.Client {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if half {
+				w.Header().Set("Content-Length", fmt.Sprint(len(body)+100))
+			}
+			w.Header().Set("X-Audit-Id", strings.Repeat("a", 10_000))
+			w.WriteHeader(status)
+			fmt.Fprint(w, body)
+		}))
+		t.Cleanup(s.Close)
+		return client(t, s.URL, connectors.Static{"acme": "hush-hush"})
+	}
+	for _, body := range []string{"", "null", "{}", `{"items":null}`, `{"items":{}}`, `{"items":["x"]}`, `[]`, `"x"`, `{"accounts":[]}`,
+		strings.Repeat("[", 20_000), `{"items":[` + strings.Repeat(" ", 5<<20) + `]}`} {
+		_, err := serve(200, body, false).List(t.Context(), "acme", "")
+		refused(t, err, portal.KindUnreachable, subjects.RefusalUnreachable)
+	}
+	if list, err := serve(200, `{"items":[]}`, false).List(t.Context(), "acme", ""); err != nil || len(list.Items) != 0 {
+		t.Errorf("no accounts: %+v, %v", list, err)
+	}
+	for _, body := range []string{"<html>sign in</html>", "[]", "null", `"ok"`, `{"auditId":`} {
+		_, err := serve(200, body, false).Disconnect(t.Context(), "acme", "ca_1")
+		refused(t, err, portal.KindUnclear, subjects.RefusalOutcomeUnknown)
+		refused(t, serve(200, body, false).Rename(t.Context(), "acme", "ca_1", "work"), portal.KindUnclear, subjects.RefusalOutcomeUnknown)
+	}
+	_, err := serve(200, `{"auditId":"x"`, true).Disconnect(t.Context(), "acme", "ca_1")
+	refused(t, err, portal.KindUnclear, subjects.RefusalOutcomeUnknown)
+	for status, body := range map[int]string{204: "", 200: `{"auditId":"x"}`, 202: "{}"} {
+		if _, err := serve(status, body, false).Disconnect(t.Context(), "acme", "ca_1"); err != nil {
+			t.Errorf("%d %s: %v", status, body, err)
+		}
+	}
+	_, err = serve(403, `{"code":"`+strings.Repeat("C", 10_000)+`","message":"no"}`, false).Disconnect(t.Context(), "acme", "ca_1")
+	var e *portal.Error
+	if !errors.As(err, &e) || e.Kind != portal.KindRefused || len(e.Code) > 256 || len(e.AuditID) > 256 {
+		t.Errorf("a code of %d bytes, an audit id of %d", len(e.Code), len(e.AuditID))
+	}
+}
