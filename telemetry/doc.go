@@ -132,8 +132,8 @@
 //	toolsearch_watch_parked_duration_seconds       histogram: how long a watch waits after a 429. The rate of its sum is
 //	                                               how many watches are parked
 //	toolsearch_accounts_request_duration_seconds   histogram {toolsearch_route: list, disconnect, rename; error_type:
-//	                                               signed_out, refused, unreachable, unclear}: the account service.
-//	                                               unreachable and unclear are its failures
+//	                                               signed_out, refused, unreachable, unclear, canceled}: the account
+//	                                               service; unreachable and unclear are its failures
 //
 //	the queue of calls (the same on every worker: take the maximum, not the sum)
 //	toolsearch_queue_jobs, toolsearch_queue_limit  gauges: jobs in the stream, and its bound if it has one
