@@ -177,10 +177,12 @@ func TextBusy(open *Operation) string {
 
 // The details of targets, and the notes that end an outcome.
 const (
-	detailTooLate  = "The user did not connect it in time."
-	detailLost     = "The worker was lost while it asked for the link; ask again."
-	detailNoResult = "The gateway did not say what became of it; ask again."
-	detailNoLink   = "The gateway gave no link; ask again."
+	detailTooLate   = "The user did not connect it in time."
+	detailLost      = "The worker was lost while it asked for the link; ask again."
+	detailNoResult  = "The gateway did not say what became of it; ask again."
+	detailNoLink    = "The gateway gave no link; ask again."
+	detailLongLink  = "The link that came is too long to be one; tell the user."
+	detailLongTools = "Its list of tools is too long to be shown; find them with tool_search."
 
 	noteLinks = `Show each connect_url to the user as it is. Do not wait; when the user says it is done, check with {"action": "status"}.`
 

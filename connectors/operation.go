@@ -204,7 +204,7 @@ func (o *Operation) conclude(now time.Time) {
 // Answer takes a button of the card. A refusal changes nothing.
 func (o *Operation) Answer(a subjects.AnswerRequest, now time.Time) *subjects.Refusal {
 	switch {
-	case o.ID != a.Operation || o.Settled():
+	case o.ID != a.Operation || o.Settled() || !o.Card():
 		return &subjects.Refusal{Code: subjects.RefusalUnknownOperation, Message: "This card is no longer open."}
 	case a.Answer == subjects.AnswerContinue:
 		o.settle(subjects.SettledContinue, now)

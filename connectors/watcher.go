@@ -24,8 +24,18 @@ const (
 	actionStatusW = "status"
 )
 
+// The most bytes of a link and of a local server's list of tools. All ten targets of an operation, with their words, must
+// fit into one message: its record.
+const (
+	maxLink  = 8 << 10
+	maxTools = 32 << 10
+)
+
 // ErrOperationLost says that another worker has the operation.
 var ErrOperationLost = errors.New("connectors: another worker has the operation")
+
+// ErrOperationTooLarge says that the bus takes no message of the operation's size.
+var ErrOperationTooLarge = errors.New("connectors: the operation is too large to be kept")
 
 // ErrUnchanged is what a change returns that has nothing to write.
 var ErrUnchanged = errors.New("connectors: nothing to change")
@@ -33,7 +43,7 @@ var ErrUnchanged = errors.New("connectors: nothing to change")
 // Journal is where one operation is kept.
 type Journal interface {
 	// Update reads the operation, lets change alter it and stores it by compare-and-set, as often as others write in
-	// between. It returns the operation as it stands. [ErrUnchanged] from change writes nothing and is no error; any
+	// between, unless it has become too large ([ErrOperationTooLarge]). It returns the operation as it stands. [ErrUnchanged] from change writes nothing and is no error; any
 	// other error of change ends it.
 	Update(ctx context.Context, change func(*Operation) error) (*Operation, error)
 }
@@ -398,7 +408,7 @@ func (s *shift) take(ctx context.Context, f finding) error {
 		}
 		return nil
 	}
-	return s.update(ctx, func(o *Operation) error {
+	err := s.update(ctx, func(o *Operation) error {
 		t := o.target(f.name, f.alias)
 		if t == nil || t.Attempt != f.attempt || t.move(f.cause, ActorWatcher) != nil {
 			return ErrUnchanged
@@ -411,6 +421,19 @@ func (s *shift) take(ctx context.Context, f finding) error {
 		o.conclude(s.clock.Now())
 		return nil
 	})
+	if errors.Is(err, ErrOperationTooLarge) && f.apply != nil {
+		return s.take(ctx, f.bare())
+	}
+	return err
+}
+
+// bare is a finding without what came with it, which is too much to be kept. A link that cannot be kept is none.
+func (f finding) bare() finding {
+	f.apply = nil
+	if f.cause == CauseBegin {
+		f.cause, f.apply = CauseFail, func(t *Target) { t.Detail = detailLongLink }
+	}
+	return f
 }
 
 func (s *shift) arm(d time.Duration) {
@@ -508,6 +531,8 @@ func (s *shift) minted(t *Target, c *ConnectionResult) {
 		s.failed(t, textOf(c.StatusReason, "The gateway refused it."))
 	case textOf(c.ConnectURL, "") == "":
 		s.failed(t, detailNoLink)
+	case len(*c.ConnectURL) > maxLink:
+		s.failed(t, detailLongLink)
 	default:
 		s.send(s.findingOf(t, CauseBegin, func(t *Target) {
 			t.ConnectURL, t.Instruction, t.ConnectionID = *c.ConnectURL, textOf(c.Instruction, ""), textOf(c.ConnectionID, "")
@@ -615,7 +640,7 @@ func (s *shift) askLocal(ctx context.Context, op *Operation, t Target, action, k
 		var said *subjects.ToolError
 		detail := localUnsure
 		if errors.As(err, &said) {
-			detail = said.Message
+			detail = clip(said.Message, maxMessage)
 		}
 		if t.State == subjects.ConnectionStarting { // a status that fails is asked for again
 			s.failed(&t, detail)
@@ -628,6 +653,13 @@ func (s *shift) askLocal(ctx context.Context, op *Operation, t Target, action, k
 func (s *shift) answered(t *Target, a *LocalAnswer) {
 	apply := func(t *Target) {
 		t.Detail, t.ConnectURL, t.Tools = clip(a.Detail, maxMessage), a.ConnectURL, a.Tools
+		if len(a.Tools) > maxTools {
+			t.Detail, t.Tools = detailLongTools, nil
+		}
+	}
+	if len(a.ConnectURL) > maxLink {
+		s.failed(t, detailLongLink)
+		return
 	}
 	starting := t.State == subjects.ConnectionStarting
 	switch {

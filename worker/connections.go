@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/nats-io/nats.go"
 
@@ -48,6 +50,8 @@ func (w *Worker) connections(ctx context.Context, r *request) ([]byte, error) {
 	}
 	switch m.Action {
 	case connectors.ActionStatus:
+		ctx, cancel := leaveTime(ctx)
+		defer cancel()
 		return subjects.MarshalModel(w.opts.Connectors.Status(ctx, r.tenant, m.Targets))
 	case connectors.ActionRename:
 		return w.rename(ctx, r, &m.Targets[0])
@@ -106,6 +110,8 @@ func (w *Worker) rename(ctx context.Context, r *request, t *connectors.ManageTar
 	if !w.opts.Accounts.Configured() {
 		return nil, connectors.NoAccounts()
 	}
+	ctx, cancel := leaveTime(ctx)
+	defer cancel()
 	list, err := w.opts.Accounts.List(ctx, r.tenant, "")
 	if err != nil {
 		return nil, renameFailed(err)
@@ -160,6 +166,11 @@ func (w *Worker) answerCard(ctx context.Context, r *request) ([]byte, error) {
 
 // operation shows the session's operation, for an interface that has missed its card.
 func (w *Worker) operation(ctx context.Context, r *request) ([]byte, error) {
+	if len(r.body) > 0 {
+		if err := decodeObject(r.body, new(subjects.OperationRequest)); err != nil {
+			return nil, err
+		}
+	}
 	reply, err := w.linking.Current(ctx, r.tenant, r.session)
 	if err != nil {
 		return nil, err
@@ -175,6 +186,11 @@ func (w *Worker) accounts(ctx context.Context, r *request) ([]byte, error) {
 			return nil, err
 		}
 	}
+	if len(q.ETag) > maxTag || strings.ContainsFunc(q.ETag, unicode.IsControl) {
+		return nil, badField("etag", "etag must be that of a list, as accounts returned it")
+	}
+	ctx, cancel := leaveTime(ctx)
+	defer cancel()
 	list, err := w.opts.Accounts.List(ctx, r.tenant, q.ETag)
 	var e *portal.Error
 	switch {
@@ -186,6 +202,12 @@ func (w *Worker) accounts(ctx context.Context, r *request) ([]byte, error) {
 	return subjects.Marshal(subjects.AccountsReply{Accounts: list.Items, ETag: list.ETag, NotModified: list.NotModified})
 }
 
+// maxTag is the longest entity tag and id of an account that is passed on, in bytes.
+const maxTag = 1024
+
+// notInID reports what no id of an account holds.
+func notInID(c rune) bool { return unicode.IsControl(c) || unicode.IsSpace(c) }
+
 // disconnect ends one of the user's accounts, at the account service and nowhere else.
 func (w *Worker) disconnect(ctx context.Context, r *request) ([]byte, error) {
 	var q subjects.DisconnectRequest
@@ -195,6 +217,11 @@ func (w *Worker) disconnect(ctx context.Context, r *request) ([]byte, error) {
 	if q.ConnectionID == "" {
 		return nil, badField("connection_id", "connection_id is missing; the list of the accounts has it")
 	}
+	if len(q.ConnectionID) > maxTag || strings.Trim(q.ConnectionID, ".") == "" || strings.ContainsFunc(q.ConnectionID, notInID) {
+		return nil, badField("connection_id", "connection_id must be that of an account, as the list of the accounts has it")
+	}
+	ctx, cancel := leaveTime(ctx)
+	defer cancel()
 	ended, err := w.opts.Accounts.Disconnect(ctx, r.tenant, q.ConnectionID)
 	var e *portal.Error
 	switch {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -413,5 +415,201 @@ func TestBadAnswers(t *testing.T) {
 	m := b.ask(subjects.VerbDisconnect, `{}`)
 	if err := subjects.ReplyError(m.Header, m.Data); err == nil {
 		t.Errorf("%s", m.Data)
+	}
+}
+
+// What a host says of its servers is bounded, so that the record of the operation can always be kept.
+func TestALocalServerWithMuchToSay(t *testing.T) {
+	t.Parallel()
+	b := linkedSetup(t, Options{}, gatewaytest.PortalOptions{})
+	much := strings.Repeat("x", 400<<10)
+	host, err := toolhost.Serve(b.dial(), toolhost.Options{Tenant: "acme", Host: "desk",
+		Servers: func(_ context.Context, _, server string, _ toolhost.Request) (toolhost.ServerState, error) {
+			switch server {
+			case "tools":
+				return toolhost.ServerState{State: subjects.ConnectionConnected, Tools: json.RawMessage(`["` + much + `"]`)}, nil
+			case "detail":
+				return toolhost.ServerState{State: subjects.ConnectionConnected, Detail: much}, nil
+			case "link":
+				return toolhost.ServerState{State: subjects.ConnectionInitiated, ConnectURL: "https://x.example/" + much}, nil
+			}
+			return toolhost.ServerState{}, &toolhost.Error{Code: subjects.EntryToolError, Message: much}
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { host.Stop(context.Background()) })
+	for _, surface := range []subjects.Surface{subjects.SurfaceLink, subjects.SurfaceCard} {
+		got := b.manage(b.scope(surface), "", `{"action":"install","connectors":[{"name":"tools","mcp":true},{"name":"detail","mcp":true},{"name":"link","mcp":true},{"name":"error","mcp":true}]}`)
+		if got.Outcome == nil || len(got.Raw) > 64<<10 {
+			t.Fatalf("%s: %d bytes: %.500s", surface, len(got.Raw), got.Raw)
+		}
+		for i, want := range []subjects.ConnectionState{subjects.ConnectionConnected, subjects.ConnectionConnected, subjects.ConnectionFailed, subjects.ConnectionFailed} {
+			if got := got.Outcome.Targets[i]; got.State != want || i == 0 && (got.Tools != nil || got.Detail == "") {
+				t.Errorf("%s: %s is %s: %.200s", surface, got.Name, got.State, got.Detail)
+			}
+		}
+	}
+}
+
+// Whatever an interface sends, the answer is the contract's, and nothing of it reaches the account service.
+func TestBadInputOfAnInterface(t *testing.T) {
+	t.Parallel()
+	b := linkedSetup(t, Options{}, gatewaytest.PortalOptions{})
+	type wrong struct {
+		verb        subjects.Verb
+		body, field string
+	}
+	var cases []wrong
+	for _, verb := range []subjects.Verb{subjects.VerbAnswer, subjects.VerbOperation, subjects.VerbAccounts, subjects.VerbDisconnect, subjects.VerbConnections} {
+		for _, body := range []string{"hello", `{"a":`, "[]", "null", "7", `"x"`, "{} {}", "\xef\xbb\xbf{}", "{\"etag\":\"\xc3\x28\"}",
+			strings.Repeat(`{"a":`, 20_000) + "1" + strings.Repeat("}", 20_000)} {
+			cases = append(cases, wrong{verb, body, "body"})
+		}
+	}
+	long := strings.Repeat("x", 900_000)
+	cases = append(cases,
+		wrong{subjects.VerbAnswer, "", "body"}, wrong{subjects.VerbDisconnect, "", "body"}, wrong{subjects.VerbConnections, "", "body"},
+		wrong{subjects.VerbConnections, `{"arguments":{}}`, "scope"},
+		wrong{subjects.VerbConnections, `{"scope":{"tools":[]},"call_id":"a\u0000b","arguments":{}}`, "call_id"},
+		wrong{subjects.VerbConnections, `{"scope":{"tools":[],"connectors":true},"arguments":[[[]]]}`, "arguments"},
+		wrong{subjects.VerbConnections, `{"scope":{"tools":[],"connectors":true,"enabled_toolsets":[null]},"arguments":{}}`, "scope.enabled_toolsets[0]"},
+		wrong{subjects.VerbAccounts, `{"etag":5}`, "etag"}, wrong{subjects.VerbAccounts, `{"etag":"a\r\nX: y"}`, "etag"},
+		wrong{subjects.VerbAccounts, `{"etag":"a\u0000"}`, "etag"}, wrong{subjects.VerbAccounts, `{"etag":"` + long + `"}`, "etag"},
+		wrong{subjects.VerbDisconnect, `{"connection_id":null}`, "connection_id"}, wrong{subjects.VerbDisconnect, `{"connection_id":[]}`, "connection_id"},
+		wrong{subjects.VerbDisconnect, `{"connection_id":".."}`, "connection_id"}, wrong{subjects.VerbDisconnect, `{"connection_id":" "}`, "connection_id"},
+		wrong{subjects.VerbDisconnect, `{"connection_id":"a\u0000b"}`, "connection_id"},
+		wrong{subjects.VerbDisconnect, `{"connection_id":"` + long + `"}`, "connection_id"})
+	for _, c := range cases {
+		e := fails(t, b.ask(c.verb, c.body))
+		if e.Code != subjects.CodeBadRequest || e.Details["field"] != c.field {
+			t.Errorf("%s %.60q: %v, field %v, want %s", c.verb, c.body, e, e.Details["field"], c.field)
+		}
+	}
+	if n := b.portal.Asked(); n != 0 {
+		t.Errorf("the account service was asked %d times", n)
+	}
+	// What has the form of a request, and names nothing that there is. The last of two equal keys counts.
+	for _, body := range []string{`{"op_id":"a\u0000b","answer":"skip","name":"chat"}`, `{"op_id":"` + long + `","answer":"continue"}`,
+		`{"op_id":"a","answer":"continue","op_id":"b"}`, `{"op_id":"x","answer":"retry","name":"","name":"` + long[:1000] + `"}`} {
+		var reply subjects.AnswerReply
+		if err := json.Unmarshal(ok(t, b.ask(subjects.VerbAnswer, body)), &reply); err != nil || reply.Refusal == nil || reply.Refusal.Code != subjects.RefusalUnknownOperation {
+			t.Errorf("%.60q: %+v, %v", body, reply, err)
+		}
+	}
+	for _, id := range []string{"../../x", "?x=1#y", "%2e%2e", "ca_1/../ca_2", "é"} {
+		if got, err := b.session.Disconnect(t.Context(), id); err != nil || got.Disconnected || got.Refusal.Code != "ACCOUNT_NOT_FOUND" {
+			t.Errorf("%q: %+v, %v", id, got, err)
+		}
+	}
+}
+
+// Buttons for cards that are another session's, over, or none.
+func TestAnswersThatCountForNothing(t *testing.T) {
+	t.Parallel()
+	b := linkedSetup(t, Options{}, gatewaytest.PortalOptions{})
+	client, err := subjects.NewClient(b.nc, subjects.ClientOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := client.Session("acme", "s2")
+	elsewhere := client.Session("globex", "s1")
+	cards, err := b.session.Cards(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	scope := b.scope(subjects.SurfaceCard)
+	done := make(chan *subjects.Linked, 1)
+	go func() {
+		got, err := b.session.Connections(t.Context(), subjects.CallRequest{Scope: scope, CallID: "card", Arguments: json.RawMessage(`{"action":"connect","connectors":["chat"]}`)})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- got
+	}()
+	refused := func(s *subjects.Session, what string, a subjects.AnswerRequest, code string) {
+		t.Helper()
+		if got, err := s.Answer(t.Context(), a); err != nil || got.Accepted || got.Refusal.Code != code {
+			t.Errorf("%s: %+v, %v", what, got, err)
+		}
+	}
+	skip := subjects.AnswerRequest{Operation: "card", Answer: subjects.AnswerSkip, Name: "chat"}
+	for e, err := range cards {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Event == subjects.EventCardSettled {
+			break
+		}
+		if e.Targets[0].ConnectURL == "" {
+			continue
+		}
+		refused(other, "another session", skip, subjects.RefusalUnknownOperation)
+		refused(elsewhere, "another tenant", skip, subjects.RefusalUnknownOperation)
+		refused(b.session, "another card", subjects.AnswerRequest{Operation: "drac", Answer: subjects.AnswerContinue}, subjects.RefusalUnknownOperation)
+		refused(b.session, "another app", subjects.AnswerRequest{Operation: "card", Answer: subjects.AnswerSkip, Name: "mail"}, subjects.RefusalUnknownTarget)
+		refused(b.session, "another account", subjects.AnswerRequest{Operation: "card", Answer: subjects.AnswerSkip, Name: "chat", Alias: "work"}, subjects.RefusalUnknownTarget)
+		if now, err := other.Operation(t.Context()); err != nil || now.Card != nil {
+			t.Errorf("another session sees %+v, %v", now, err)
+		}
+		if got, err := b.session.Answer(t.Context(), skip); err != nil || !got.Accepted {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	if got := await(t, done, "the card's call"); got.Outcome.Targets[0].State != subjects.ConnectionSkipped {
+		t.Errorf("%s", got.Raw)
+	}
+	for _, answer := range []string{subjects.AnswerSkip, subjects.AnswerRetry, subjects.AnswerContinue} {
+		refused(b.session, "a settled card, "+answer, subjects.AnswerRequest{Operation: "card", Answer: answer, Name: "chat"}, subjects.RefusalUnknownOperation)
+	}
+	// An operation without a card has no buttons.
+	link := b.manage(b.scope(subjects.SurfaceLink), "link", `{"action":"connect","connectors":["chat"]}`)
+	refused(b.session, "no card", subjects.AnswerRequest{Operation: link.CallID, Answer: subjects.AnswerContinue}, subjects.RefusalUnknownOperation)
+}
+
+// An account service or a gateway that does not answer is told as that before whoever asks gives up.
+func TestServicesThatHang(t *testing.T) {
+	t.Parallel()
+	hang := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
+	t.Cleanup(s.Close)
+	t.Cleanup(func() { close(hang) })
+	origin, err := connectors.ParseOrigin(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	accounts, err := portal.New(portal.Options{Origin: origin, Tokens: connectors.Static{"acme": "hush"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(accounts.Close)
+	g, gw := gateway(t)
+	g.Fault(gatewaytest.Fault{Kind: gatewaytest.Silent})
+	b := &linkedBundle{bundle: setup(t, Options{Connectors: gw, Accounts: accounts})}
+	client, err := subjects.NewClient(b.nc, subjects.ClientOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.session = client.Session("acme", "s1")
+	soon := func() context.Context {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	if got, err := b.session.Accounts(soon(), ""); err != nil || got.Refusal == nil || got.Refusal.Code != subjects.RefusalUnreachable {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := b.session.Disconnect(soon(), "ca_1"); err != nil || got.Refusal == nil || got.Refusal.Code != subjects.RefusalOutcomeUnknown {
+		t.Errorf("%+v, %v", got, err)
+	}
+	got, err := b.session.Connections(soon(), subjects.CallRequest{Scope: b.scope(subjects.SurfaceLink),
+		Arguments: json.RawMessage(`{"action":"rename","connectors":{"name":"mail","alias":"work","to":"home"}}`)})
+	if err != nil || got.Mistake == nil || !strings.Contains(got.Mistake.Message, "was not renamed") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	// The gateway hangs as well.
+	got, err = b.session.Connections(soon(), subjects.CallRequest{Scope: b.scope(subjects.SurfaceLink), Arguments: json.RawMessage(`{}`)})
+	if err != nil || got.Status == nil || got.Status.Reason != "unreachable" {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -38,13 +38,19 @@ type bundle struct {
 
 func setup(t *testing.T) *bundle {
 	t.Helper()
-	bus, err := embedded.Start(embedded.Options{Port: embedded.InProcessOnly})
+	return setupWith(t, embedded.Options{}, gatewaytest.Options{})
+}
+
+func setupWith(t *testing.T, o embedded.Options, g gatewaytest.Options) *bundle {
+	t.Helper()
+	o.Port = embedded.InProcessOnly
+	bus, err := embedded.Start(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(bus.Shutdown)
 	b := &bundle{t: t, bus: bus}
-	if b.server, err = gatewaytest.Start(gatewaytest.Options{}); err != nil {
+	if b.server, err = gatewaytest.Start(g); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.server.Close() })
@@ -403,6 +409,21 @@ func TestTheSameIDAgain(t *testing.T) {
 	cancel()
 	if _, err := p.Do(short, card("op2", "chat")); !errors.Is(err, context.Canceled) {
 		t.Errorf("a caller that has gone: %v", err)
+	}
+}
+
+// What is more than the bus takes in one message is left out, and the operation comes to its end: here two links, of
+// which one can be kept.
+func TestAnOperationThatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	link := "https://x.example/" + strings.Repeat("x", 5<<10)
+	b := setupWith(t, embedded.Options{MaxPayload: 8 << 10}, gatewaytest.Options{Answers: []gatewaytest.Answer{{Status: 200,
+		Body: json.RawMessage(`{"results":[{"connector":"chat","status":"initiated","connectUrl":"` + link + `"},{"connector":"mail","status":"initiated","connectUrl":"` + link + `"}]}`)}}})
+	op := card("op1", "chat", "mail")
+	op.Surface = subjects.SurfaceLink
+	got := b.settled(b.worker(Options{}).do(t.Context(), op), subjects.SettledHandedOver, "initiated failed")
+	if got.Targets[0].ConnectURL != link || got.Targets[1].Detail == "" {
+		t.Errorf("%+v", got.Targets)
 	}
 }
 

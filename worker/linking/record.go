@@ -136,6 +136,9 @@ func (r *records) open(ctx context.Context, k key, op *connectors.Operation, now
 			op.Created = seq
 			return op, true, nil
 		}
+		if errors.Is(err, nats.ErrMaxPayload) { // no further attempt makes it smaller
+			return nil, false, fmt.Errorf("%w: %w", connectors.ErrOperationTooLarge, err)
+		}
 		if err := pause.wait(ctx, err); err != nil {
 			return nil, false, err
 		}
@@ -169,6 +172,9 @@ func (r *records) update(ctx context.Context, k key, change func(*connectors.Ope
 		mine = op.Write
 		if _, err = r.write(ctx, k, op, rev); err == nil {
 			return op, nil
+		}
+		if errors.Is(err, nats.ErrMaxPayload) {
+			return nil, fmt.Errorf("%w: %w", connectors.ErrOperationTooLarge, err)
 		}
 		if err := pause.wait(ctx, err); err != nil {
 			return nil, err
