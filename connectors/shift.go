@@ -38,6 +38,15 @@ type finding struct {
 	round *Round
 }
 
+// bare is a finding without what came with it, which is too much to be kept. A link that cannot be kept is none.
+func (f finding) bare() finding {
+	f.apply = nil
+	if f.cause == CauseBegin {
+		f.cause, f.apply = CauseFail, func(t *Target) { t.Detail = detailLongLink }
+	}
+	return f
+}
+
 func (s *shift) run(ctx context.Context) (*Operation, error) {
 	deadline, undo := s.clock.NewTimer(s.op.Deadline.Sub(s.clock.Now()))
 	defer undo()

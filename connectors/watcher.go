@@ -114,12 +114,3 @@ func (w *Watcher) Run(ctx context.Context, op *Operation, r Watch) (*Operation, 
 	s.work = work
 	return s.run(ctx)
 }
-
-// bare is a finding without what came with it, which is too much to be kept. A link that cannot be kept is none.
-func (f finding) bare() finding {
-	f.apply = nil
-	if f.cause == CauseBegin {
-		f.cause, f.apply = CauseFail, func(t *Target) { t.Detail = detailLongLink }
-	}
-	return f
-}
