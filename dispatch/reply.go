@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"toolsearch/connectors"
 	"toolsearch/subjects"
@@ -62,6 +63,35 @@ func (r *Reply) MarshalModel() ([]byte, error) {
 	}
 	// The tool's own result, to the byte: it is the tool's, not ours to format.
 	return r.Batch.Results[0].Response, nil
+}
+
+// MarshalWithin is [Reply.MarshalModel] for a carrier that takes no more than limit bytes: of a batch that is larger the
+// largest results, as few as need be, give way to the word that their own events have them. All of them happened, so an
+// error would be the wrong answer.
+func (r *Reply) MarshalWithin(limit int) ([]byte, error) {
+	body, err := r.MarshalModel()
+	if err != nil || r.Hosted {
+		return body, err
+	}
+	short := *r.Batch
+	short.Results = slices.Clone(short.Results)
+	for len(body) > limit {
+		largest := 0
+		for i := range short.Results {
+			if len(short.Results[i].Response) > len(short.Results[largest].Response) {
+				largest = i
+			}
+		}
+		elsewhere := subjects.AppendString(nil, textInEvent)
+		if len(short.Results[largest].Response) <= len(elsewhere) {
+			break // it is not the results that are large
+		}
+		short.Results[largest].Response = elsewhere
+		if body, err = subjects.MarshalModel(&short); err != nil {
+			return nil, err
+		}
+	}
+	return body, nil
 }
 
 // ReadReply makes the answer of a call from its record and bodies. done is false while the call is open, and then

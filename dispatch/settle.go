@@ -21,6 +21,7 @@ const (
 	textNoJSON      = "The tool answered with something that is not JSON."
 	textTooLarge    = "This call was made, but its result of %d bytes is too large to be kept. Ask the tool for less."
 	textElsewhere   = "(too large for an event; the call's reply has it)"
+	textInEvent     = "(too large to stand here; the entry's own event on the result subject has it)"
 	textGone        = "This call has settled, but its result can no longer be read."
 	textNoArguments = "Its arguments can no longer be read; it was not sent."
 	textBadRewrite  = "Policy replaced the arguments with ones that do not fit the tool; it was not sent."
@@ -264,7 +265,7 @@ func (r *run) summarise(ctx context.Context) error {
 	}
 	for i := range batch.Results {
 		if len(batch.Results[i].Response) > DefaultInline {
-			batch.Results[i].Response = subjects.AppendString(nil, textElsewhere)
+			batch.Results[i].Response = subjects.AppendString(nil, textInEvent)
 		}
 	}
 	return r.publishSummary(ctx, batch)

@@ -56,7 +56,7 @@ func (w *Worker) call(ctx context.Context, r *request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return reply.MarshalModel()
+	return reply.MarshalWithin(subjects.DefaultBodyLimit)
 }
 
 // trace is the request's trace context, for what follows from it.

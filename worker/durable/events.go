@@ -22,15 +22,15 @@ type events struct {
 var _ dispatch.Events = (*events)(nil)
 
 func (e *events) Publish(ctx context.Context, k dispatch.CallKey, id string, body []byte, t dispatch.Trace) error {
-	ctx, cancel := context.WithTimeout(ctx, apiWait)
-	defer cancel()
 	h := traceHeader(t)
 	h[subjects.HeaderCall] = []string{k.Call}
 	h[jetstream.MsgIDHeader] = []string{id}
-	data, err := e.store.Pack(ctx, k.Tenant, h, body)
+	data, err := e.store.Pack(ctx, k.Tenant, h, body) // which has a bound of its own, by the size of the body
 	if err != nil {
 		return known(err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, apiWait)
+	defer cancel()
 	m := &nats.Msg{Subject: e.layout.Root.Result(k.Tenant, k.Session, k.Call), Header: h, Data: data}
 	ctx, span := e.spans.send(ctx, e.spans.publishResult, k, m)
 	_, err = e.js.PublishMsg(ctx, m, jetstream.WithExpectStream(e.layout.ResultsStream()))
