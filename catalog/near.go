@@ -21,23 +21,28 @@ import (
 //	evidence  *= 1 + nearName * the share of the name's words that the query has
 //	words      = evidence / (rarest * (k1+1))           how many words of the rarest kind, fully met, that is worth
 //	coverage   = rarity of the words that the tool has / rarity of all words of the query, an unknown one counting as rarest
-//	confidence = words * sqrt(coverage / max(rarest, nearFloor))
+//	chance     = max(rarest, nearFloor) * (number of words that are looked for)^nearLength
+//	confidence = words * sqrt(coverage) / chance
 //
-// tf and length count the words of a tool by field, weighed by [nearWeights]; k1 and b are those of a match. Coverage
-// asks for most of the query. The division by rarest, which grows with the logarithm of the number of tools, asks for
-// more evidence among many tools: the more there are, the more words of a query meet in one of them by chance.
+// tf and length count the words of a tool by field, weighed by [nearWeights]; b is that of a match, and k1 is [nearK1].
+// Coverage asks for most of the query. Chance asks for more evidence among many tools, by the logarithm of their number,
+// and of a long query: the more there are of either, the more words meet in one tool by chance.
 //
-// Words that say nothing are left out, unless there are no others; a repeated word counts once. A misspelt word counts
-// by nearSpelling of the word that it is taken for.
+// Words that say nothing are left out, unless there are no others; a repeated word counts once. The rarity of a word
+// that says little, and of a number, is nearWeak of what it would be. A misspelt word counts by nearSpelling of the word
+// that it is taken for.
 const (
+	nearK1       = 1 // less than that of a match: whether a tool has a word tells more than how often
 	nearPair     = 0.5
 	nearName     = 1
+	nearWeak     = 0.3
 	nearSpelling = 0.5
-	nearFloor    = 2 // of the tools' number as evidence sees it: that of about ten tools
+	nearFloor    = 3.5 // as if there were fifty tools, where there are fewer
+	nearLength   = 0.1
 
 	// NearConfidence is the least confidence at which tools are offered: the one number that trades answers against
 	// noise.
-	NearConfidence = 0.33
+	NearConfidence = 0.116
 )
 
 // nearWeights say what a word counts in each field of a tool, in tenths.
@@ -64,6 +69,8 @@ const (
 	NearCoverage                       // the share of the query that a tool has is not asked for
 	NearSize                           // the number of tools is not asked for
 	NearSpelling                       // a misspelt word is an unknown word
+	NearWeak                           // words that say little, and numbers, count as any other
+	NearLength                         // the number of the query's words is not asked for
 )
 
 // Closest are the tools that answer most of a query, whatever their confidence.
@@ -148,6 +155,7 @@ type nearTerm struct {
 	at    int // how far list has been read
 	df    int
 	idf   float64
+	weak  bool // it says little
 	guess bool // it is what an unknown word is taken for
 }
 
@@ -167,6 +175,7 @@ type nearSearch struct {
 	average float64 // weighed length of a document, at least 1
 	rarest  float64
 	total   float64 // rarity of all terms
+	scale   float64 // what evidence is divided by
 
 	unknown     []string
 	suggestions subjects.Ordered[string]
@@ -289,37 +298,37 @@ func (n *nearSearch) read(query string) {
 		if e.whole == "" {
 			continue
 		}
-		stop := isStopWord(word) && !n.off(NearStopWords)
-		if n.readUnknown(word, &e, stop) {
+		stop, weak := isStopWord(word) && !n.off(NearStopWords), isWeakWord(word)
+		if n.readUnknown(word, &e, stop || weak) {
 			continue
 		}
 		if stop {
 			quiet = append(quiet, e.whole)
 			continue
 		}
-		n.readWord(&e)
+		n.readWord(&e, weak)
 	}
 	if len(n.terms) == 0 {
 		for _, token := range quiet {
-			n.lookUp(token)
+			n.lookUp(token, false)
 		}
 	}
 }
 
 // readWord looks for a word: for its whole if a document has that, else for its parts.
-func (n *nearSearch) readWord(e *expansion) {
+func (n *nearSearch) readWord(e *expansion, weak bool) {
 	if list, df := n.find(e.whole); df > 0 || len(e.parts) == 0 {
-		n.look(e.whole, list, df)
+		n.look(e.whole, list, df, weak)
 		return
 	}
 	for _, p := range e.parts {
-		n.lookUp(p)
+		n.lookUp(p, weak)
 	}
 }
 
 // readUnknown tells a word that no document has, and looks for the word that it is taken for. It reports whether it
-// did so.
-func (n *nearSearch) readUnknown(word string, e *expansion, stop bool) bool {
+// did so. A word that is spelt right is taken for no other.
+func (n *nearSearch) readUnknown(word string, e *expansion, right bool) bool {
 	if n.told(e.whole) || len(e.parts) > 0 && !slices.ContainsFunc(e.parts, func(p string) bool { return !n.told(p) }) {
 		return false
 	}
@@ -327,7 +336,7 @@ func (n *nearSearch) readUnknown(word string, e *expansion, stop bool) bool {
 	if !n.tellUnknown(word) {
 		return slices.ContainsFunc(n.suggestions, same) && !n.off(NearSpelling)
 	}
-	if stop || len(n.unknown) > maxSpellings {
+	if right || len(n.unknown) > maxSpellings {
 		return false
 	}
 	if _, df := n.find(e.whole); df > 0 { // only in what a schema says, but spelt so
@@ -341,7 +350,7 @@ func (n *nearSearch) readUnknown(word string, e *expansion, stop bool) bool {
 	if n.off(NearSpelling) {
 		return false
 	}
-	n.lookUp(token)
+	n.lookUp(token, false)
 	if last := &n.terms[len(n.terms)-1]; last.token == token { // unless the query has it besides
 		last.guess = true
 	}
@@ -367,7 +376,7 @@ func (n *nearSearch) readRun(run string, pairs []string) {
 	}
 	for i, p := range pairs {
 		if known[i+1] || !(known[i] && known[i+2]) {
-			n.lookUp(p)
+			n.lookUp(p, false)
 		}
 	}
 	runes := []rune(run)
@@ -390,34 +399,49 @@ func (n *nearSearch) readRun(run string, pairs []string) {
 }
 
 // lookUp looks for a token.
-func (n *nearSearch) lookUp(token string) {
+func (n *nearSearch) lookUp(token string, weak bool) {
 	list, df := n.find(token)
-	n.look(token, list, df)
+	n.look(token, list, df, weak)
 }
 
-// look adds a term, once: a token that df documents have.
-func (n *nearSearch) look(token string, list []fieldPosting, df int) {
-	if len(n.terms) == maxNearWords || slices.ContainsFunc(n.terms, func(t nearTerm) bool { return t.token == token }) {
+// look adds a term, once: a token that df documents have. It is weak if every word of the query that yields it is.
+func (n *nearSearch) look(token string, list []fieldPosting, df int, weak bool) {
+	weak = weak || isNumber(token)
+	if at := slices.IndexFunc(n.terms, func(t nearTerm) bool { return t.token == token }); at >= 0 {
+		n.terms[at].weak = n.terms[at].weak && weak
 		return
 	}
-	n.terms = append(n.terms, nearTerm{token: token, hash: hashWord(token), list: list, df: df})
+	if len(n.terms) < maxNearWords {
+		n.terms = append(n.terms, nearTerm{token: token, hash: hashWord(token), list: list, df: df, weak: weak})
+	}
 }
 
+// weigh finds the rarity of the terms, and what of the confidence is the same for all documents.
 func (n *nearSearch) weigh() {
 	for i := range n.terms {
 		t := &n.terms[i]
 		t.idf = n.idf(max(t.df, 1))
+		if t.weak && !n.off(NearWeak) {
+			t.idf *= nearWeak
+		}
 		n.total += t.idf
 		if t.guess {
 			t.idf *= nearSpelling
 		}
+	}
+	n.scale = n.rarest * (nearK1 + 1)
+	if !n.off(NearSize) {
+		n.scale *= max(n.rarest, nearFloor)
+	}
+	if !n.off(NearLength) {
+		n.scale *= math.Pow(float64(len(n.terms)), nearLength)
 	}
 }
 
 // scoreTools scores the tools that have a term, block by block.
 func (n *nearSearch) scoreTools() {
 	x := &n.catalog.index.fields
-	perLength := float64(bm25K1*bm25B) / n.average
+	perLength := float64(nearK1*bm25B) / n.average
 	weighted := x.weighted
 	if *n.weights != nearWeights {
 		weighted = nil
@@ -442,7 +466,7 @@ func (n *nearSearch) scoreTools() {
 					length = float64(x.lengths[p.tool].weigh(n.weights))
 				}
 				k := int(p.tool) - base
-				n.score[k] += float64(t.idf*tf*(bm25K1+1)) / (tf + bm25K1*(1-bm25B) + float64(perLength*length))
+				n.score[k] += float64(t.idf*tf*(nearK1+1)) / (tf + nearK1*(1-bm25B) + float64(perLength*length))
 				n.cover[k] += t.idf
 				n.mask[k] |= 1 << i
 				n.named[k] += uint8(p.counts >> 31)
@@ -461,7 +485,7 @@ func (n *nearSearch) scoreTools() {
 }
 
 func (n *nearSearch) scoreExtra() {
-	perLength := float64(bm25K1*bm25B) / n.average
+	perLength := float64(nearK1*bm25B) / n.average
 	for d := range n.fields {
 		f := &n.fields[d]
 		length := float64(f.lengths.weigh(n.weights))
@@ -473,7 +497,7 @@ func (n *nearSearch) scoreExtra() {
 				continue
 			}
 			tf := float64(counts.weigh(n.weights)) / 10
-			m.score += float64(t.idf*tf*(bm25K1+1)) / (tf + bm25K1*(1-bm25B) + float64(perLength*length))
+			m.score += float64(t.idf*tf*(nearK1+1)) / (tf + nearK1*(1-bm25B) + float64(perLength*length))
 			m.cover += t.idf
 			m.mask |= 1 << i
 			m.named += int(counts >> 31)
@@ -527,15 +551,11 @@ func (n *nearSearch) confidence(score float64, m *nearMeasures) float64 {
 	if m.names > 0 && !n.off(NearName) {
 		score = float64(score * (1 + float64(nearName*float64(m.named)/float64(m.names))))
 	}
-	words := score / float64(n.rarest*(bm25K1+1))
 	share := 1.0
 	if !n.off(NearCoverage) {
 		share = m.cover / n.total
 	}
-	if !n.off(NearSize) {
-		share /= max(n.rarest, nearFloor)
-	}
-	return float64(words * math.Sqrt(share)) // X
+	return float64(score*math.Sqrt(share)) / n.scale
 }
 
 // admit keeps the best hits, in order.

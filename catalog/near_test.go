@@ -247,19 +247,25 @@ func (o *nearOracle) idf(df int) float64 {
 	return math.Log(1 + (float64(len(o.docs))-float64(df)+0.5)/(float64(df)+0.5))
 }
 
-// terms are the words that are looked for.
-func (o *nearOracle) terms(query string) []string {
+// terms are the words that are looked for, and which of them say more than a little.
+func (o *nearOracle) terms(query string) (terms []string, loud map[string]bool) {
 	var said, quiet []string
+	loud = map[string]bool{}
+	weak := false
 	add := func(list *[]string, tokens ...string) {
 		for _, t := range tokens {
 			if t != "" && !slices.Contains(*list, t) {
 				*list = append(*list, t)
+			}
+			if !weak && strings.Trim(t, "0123456789") != "" {
+				loud[t] = true
 			}
 		}
 	}
 	s := wordScanner{text: withoutPrefix(strings.TrimSpace(query))}
 	for word, kind := s.next(); kind != noWord; word, kind = s.next() {
 		e := expand(word, kind)
+		weak = weakWords[strings.ToLower(word)]
 		switch {
 		case kind == pairWord:
 			for i, p := range e.parts {
@@ -277,42 +283,49 @@ func (o *nearOracle) terms(query string) []string {
 		}
 	}
 	if len(said) == 0 {
-		return quiet
+		return quiet, loud
 	}
-	return said
+	return said, loud
 }
 
 func (o *nearOracle) near(query string, limit int) (hits []hit) {
-	terms := o.terms(query)
+	terms, loud := o.terms(query)
+	rarity := func(term string, df int) float64 {
+		if loud[term] {
+			return o.idf(df)
+		}
+		return 0.3 * o.idf(df)
+	}
 	average, total := 0.0, 0.0
 	for _, d := range o.docs {
 		average += d.length / float64(len(o.docs))
 	}
 	for _, t := range terms {
-		total += o.idf(max(o.df(t), 1))
+		total += rarity(t, max(o.df(t), 1))
 	}
 	for _, d := range o.docs {
 		evidence, covered, named := 0.0, 0.0, 0.0
 		for i, t := range terms {
-			tf, rarity := d.counts[t], o.idf(o.df(t))
+			tf, worth := d.counts[t], rarity(t, o.df(t))
 			if tf == 0 {
 				continue
 			}
-			evidence += rarity * tf * 2.5 / (tf + 1.5*(0.25+0.75*d.length/average))
-			covered += rarity
+			evidence += worth * tf * 2 / (tf + 0.25 + 0.75*d.length/average)
+			covered += worth
 			if d.name[t] {
 				named++
 			}
 			if i > 0 && d.counts[terms[i-1]] > 0 && d.pairs[[2]string{terms[i-1], t}] {
-				evidence += 0.5 * min(rarity, o.idf(o.df(terms[i-1])))
+				evidence += 0.5 * min(worth, rarity(terms[i-1], o.df(terms[i-1])))
 			}
 		}
 		if covered > 0 {
 			if len(d.name) > 0 {
 				evidence *= 1 + named/float64(len(d.name))
 			}
-			words := evidence / (2.5 * o.idf(1))
-			hits = append(hits, hit{d.doc, words * math.Sqrt(covered/total/max(o.idf(1), 2))})
+			words := evidence / (2 * o.idf(1))
+			chance := max(o.idf(1), 3.5) * math.Pow(float64(len(terms)), 0.1)
+			hits = append(hits, hit{d.doc, words * math.Sqrt(covered/total) / chance})
 		}
 	}
 	slices.SortStableFunc(hits, compareHits)
@@ -356,6 +369,7 @@ func TestNearByTheFormula(t *testing.T) {
 		positions, set := drawSet(t, c)
 		extra := drawNearExtra(t)
 		query := drawQuery(t, c) + " " + drawText(t, "more", 3)
+		query += rapid.SampledFrom([]string{"", " options", " Options optional", " currently possible 2024"}).Draw(t, "weak")
 		limit := rapid.IntRange(0, 6).Draw(t, "limit")
 		got := near(c, set, query, limit, extra, NearSpelling)
 		if want := newNearOracle(c, positions, extra).near(query, limit); !sameHits(got.hits, want) {
@@ -495,14 +509,34 @@ func TestNearParts(t *testing.T) {
 	for part, query := range map[NearPart]string{
 		NearStopWords: "would you post a message", NearFields: "github create quokka", NearDetails: "forecast municipality",
 		NearPairs: "pull request quokka", NearName: "create issue quokka", NearCoverage: "create issue quokka",
-		NearSpelling: "creat isue", NearSize: "create issue quokka",
+		NearSpelling: "creat isue", NearSize: "create issue quokka", NearWeak: "currently create issue", NearLength: "create issue quokka",
 	} {
 		whole, without := s.Closest(query, 5, 0), s.Closest(query, 5, part)
-		if part == NearSize {
-			continue // seven tools are under the floor, where the number is not felt
-		}
 		if whole.Confidence == without.Confidence {
 			t.Errorf("%q has the confidence %v with and without part %b", query, whole.Confidence, part)
+		}
+	}
+}
+
+// TestNearWeakWords: what says little takes little from the confidence, unless the same is said another way as well.
+func TestNearWeakWords(t *testing.T) {
+	t.Parallel()
+	s := newTestScope(t, nearTools(), &subjects.AssembleRequest{}, nil)
+	confidence := func(query string) float64 { return s.Closest(query, 5, 0).Confidence }
+	loud := confidence("slack message quokka")
+	for _, word := range []string{"currently", "Specific", "comprehensive", "2024", "options"} {
+		if c := confidence("slack message " + word); c <= loud {
+			t.Errorf("%q counts as much as a word that no tool has: %v, %v", word, c, loud)
+		}
+	}
+	for _, query := range []string{"slack message optional", "slack message options optional", "slack message optional options"} {
+		if c := confidence(query); c != loud {
+			t.Errorf("%q has the confidence %v, want %v", query, c, loud)
+		}
+	}
+	for token, want := range map[string]bool{"2024": true, "0": true, "": false, "v2": false, "2nd": false, "٣": false} {
+		if isNumber(token) != want {
+			t.Errorf("isNumber(%q) is not %v", token, want)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // What is taken for a misspelling: a word of at least shortestMisspelling characters that one slip makes a known one (a
-// character too many, too few, another, or two that changed places), or two slips from twoSlips characters on. Below
-// anyFirst the first character must be right: short words have too many neighbours.
+// character too many, too few, another, or two that changed places), or two slips from twoSlips characters on. A stem
+// below anyFirst may be one slip away, and its first character must be right: short words have too many neighbours.
 const (
 	shortestMisspelling = 4
 	anyFirst            = 6
@@ -122,11 +122,15 @@ func (m *misspelling) distance(known string) int {
 		word = append(word, r)
 	}
 	for i, form := range m.forms {
-		if len(m.forms[0]) < anyFirst && form[0] != word[0] {
+		slips := m.slips
+		if len(form) < anyFirst {
+			slips = 1
+		}
+		if len(form) < anyFirst && form[0] != word[0] || i > 0 && slices.Equal(form, m.forms[0]) {
 			continue
 		}
-		if i == 0 || !slices.Equal(form, m.forms[0]) {
-			best = min(best, slipsBetween(form, word, m.slips))
+		if d := slipsBetween(form, word, slips); d <= slips {
+			best = min(best, d)
 		}
 	}
 	return best
@@ -178,7 +182,7 @@ func (n *nearSearch) correct(word, token string) (found, written string) {
 	}
 	var best correction
 	consider := func(known string) {
-		if d := m.distance(known); d <= m.slips && (best.token == "" || d <= best.distance) && n.told(known) {
+		if d := m.distance(known); d <= m.slips && (best.token == "" || d <= best.distance) && !isStopWord(known) && n.told(known) {
 			_, df := n.find(known)
 			if c := (correction{known, d, df}); c.better(&best) {
 				best = c

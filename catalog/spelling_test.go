@@ -17,7 +17,7 @@ func TestDidYouMean(t *testing.T) {
 		catalogtest.Tool("mcp-github", "mcp__github__create_repository", "Creates repositories and their Calendars.", "issueNumber"),
 		catalogtest.Tool("mcp-github", "mcp__github__list_issues", "Lists every issue of a Repository by label.", "labelName"),
 		catalogtest.Tool("mcp-k8s", "mcp__k8s__getPods", "Kubernetes pods: cat, car, data of v2 and 2024.", "namespace"),
-		catalogtest.Tool("mcp-odd", "mcp__odd__tools", "Организация documents the café's straße.", "x"),
+		catalogtest.Tool("mcp-odd", "mcp__odd__tools", "Организация documents the café's straße: this park, pages.", "x"),
 	}, &subjects.AssembleRequest{}, nil)
 	for word, want := range map[string]string{
 		"isue": "issue", "isseu": "issue", "Isues": "issues", "repositry": "repository", "repositiories": "repositories",
@@ -27,7 +27,8 @@ func TestDidYouMean(t *testing.T) {
 		"cot": "", "bat": "", // too short
 		"gods": "",                          // short, and the first letter is another
 		"v3":   "", "2025": "", "data2": "", // digits
-		"want": "", "please": "", "hello": "", // they say nothing
+		"want": "", "please": "", "hello": "", "particular": "", // they say nothing, or little
+		"phishing": "", "thsi": "", "packages": "", // a stem that is short, or a word that says nothing
 		"quokka": "", "elephant": "", "isssuees": "issues", "xrepositry": "repository", "xxrepositry": "",
 		strings.Repeat("repository", 5): "",
 	} {

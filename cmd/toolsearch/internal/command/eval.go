@@ -147,7 +147,7 @@ func (a *app) printFigures(r *eval.Result) error {
 	if err := a.out.Table(t); err != nil {
 		return err
 	}
-	a.out.Printf("\nmean noise over %d pairs: %s, near from a confidence of %.2f\n", len(r.Noise), share(r.MeanNoise), r.Confidence)
+	a.out.Printf("\nmean noise over %d pairs: %s, near from a confidence of %.3f\n", len(r.Noise), share(r.MeanNoise), r.Confidence)
 	return nil
 }
 

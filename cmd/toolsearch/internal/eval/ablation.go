@@ -13,12 +13,14 @@ func Variants() []Variant {
 	return []Variant{
 		Whole,
 		{Name: "no stop words", Without: catalog.NearStopWords},
+		{Name: "no weak words", Without: catalog.NearWeak},
 		{Name: "no field weights", Without: catalog.NearFields},
 		{Name: "no parameter texts", Without: catalog.NearDetails},
 		{Name: "no word pairs", Without: catalog.NearPairs},
 		{Name: "no covered names", Without: catalog.NearName},
 		{Name: "no coverage", Without: catalog.NearCoverage},
 		{Name: "no tool count", Without: catalog.NearSize},
+		{Name: "no query length", Without: catalog.NearLength},
 		{Name: "no spelling", Without: catalog.NearSpelling},
 		{Name: "near alone", NearAlone: true},
 	}
