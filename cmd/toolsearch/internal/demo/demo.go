@@ -110,7 +110,9 @@ func (s *stage) open(ctx context.Context) (err error) {
 	}
 	s.nc, err = nats.Connect(s.bus.ClientURL(), slices.Concat(subjects.ConnectOptions(tenant, session), []nats.Option{
 		s.bus.InProcess(),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { quiet.Error("NATS reports an error", "error", err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			quiet.Error("NATS reports an error", "error", err)
+		}),
 	})...)
 	if err != nil {
 		return err
