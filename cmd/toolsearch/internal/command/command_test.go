@@ -164,6 +164,8 @@ func TestExitCodes(t *testing.T) {
 		"stop bad call":       {[]string{"stop", "a b"}, command.ExitUsage, "no call id"},
 		"stop two calls":      {[]string{"stop", "a", "b"}, command.ExitUsage, "at most 1"},
 		"job without call":    {[]string{"jobs", "show"}, command.ExitUsage, "1 arg"},
+		"no such button":      {[]string{"connections", "answer", "fly"}, command.ExitUsage, `"fly" is no button`},
+		"apps switched off":   {[]string{"connections", "status"}, command.ExitNothing, ""},
 		"bench without tools": {[]string{"bench", "--tools", "0"}, command.ExitUsage, "--tools"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -156,7 +156,7 @@ func (a *app) printLinked(c *client, got *subjects.Linked) error {
 	failed := func(t subjects.ConnectionResult) bool {
 		return t.State != subjects.ConnectionConnected && t.State != subjects.ConnectionInitiated
 	}
-	if got.Mistake != nil || got.Outcome != nil && slices.ContainsFunc(got.Outcome.Targets, failed) {
+	if got.Mistake != nil || got.Status != nil && got.Status.Status != "" || got.Outcome != nil && slices.ContainsFunc(got.Outcome.Targets, failed) {
 		return errNothing
 	}
 	return nil
@@ -269,8 +269,9 @@ func (a *app) answer() *cobra.Command {
 		Short: "Press a button of the session's card",
 		Args:  cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := oneOf("answer", args[0], subjects.AnswerSkip, subjects.AnswerRetry, subjects.AnswerContinue); err != nil {
-				return err
+			buttons := []string{subjects.AnswerSkip, subjects.AnswerRetry, subjects.AnswerContinue}
+			if !slices.Contains(buttons, args[0]) {
+				return usagef("%q is no button; it must be one of %q", args[0], buttons)
 			}
 			q, err := a.ask(cmd, &c)
 			if err != nil {
