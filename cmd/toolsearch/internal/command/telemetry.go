@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -21,7 +22,8 @@ type watched struct {
 	log       *slog.Logger
 	providers *telemetry.Providers
 	recorder  *telemetry.Recorder
-	admin     *telemetry.Admin // nil: there is none
+	admin     *telemetry.Admin              // nil: there is none
+	worker    atomic.Pointer[worker.Worker] // nil until it is started
 }
 
 // watched sets up what the environment and the settings ask for. end must be called.
@@ -47,15 +49,25 @@ func (a *app) watched(ctx context.Context, s config.Settings) (*watched, error) 
 	return w, nil
 }
 
-// serve starts the admin server, if one is wanted.
-func (w *watched) serve(address string, worker *worker.Worker) (err error) {
+// serve starts the admin server, if one is wanted. Until there is a worker it says that it is starting.
+func (w *watched) serve(address string) (err error) {
 	if address == "" {
 		return nil
 	}
 	w.admin, err = telemetry.Serve(telemetry.AdminOptions{Address: address, Metrics: w.providers.Metrics, Logger: w.log,
-		Healthy: func(context.Context) []string { return worker.Broken() },
-		Ready:   func(context.Context) []string { return worker.Health().Problems },
-		Build:   build()})
+		Healthy: func(context.Context) []string {
+			if started := w.worker.Load(); started != nil {
+				return started.Broken()
+			}
+			return nil
+		},
+		Ready: func(context.Context) []string {
+			if started := w.worker.Load(); started != nil {
+				return started.Health().Problems
+			}
+			return []string{"starting"}
+		},
+		Build: build()})
 	if err != nil {
 		return fmt.Errorf("admin.addr: %w", err)
 	}

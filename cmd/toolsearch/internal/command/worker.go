@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
@@ -86,13 +85,15 @@ func (a *app) work(ctx context.Context, s config.Settings) error {
 	}
 	defer w.end()
 	log := w.log
+	// First of all: where its address is taken, nothing else is begun.
+	if err := w.serve(s.Admin.Addr); err != nil {
+		return err
+	}
 	n, err := node.StartRecorded(ctx, s, log, w.recorder)
 	if err != nil {
 		return err
 	}
-	if err := w.serve(s.Admin.Addr, n.Worker()); err != nil {
-		return errors.Join(err, n.Drain(context.WithoutCancel(ctx)))
-	}
+	w.worker.Store(n.Worker())
 	if url := n.URL(); url != "" {
 		log.Info("started a NATS server of its own", "url", url, "dir", s.Embedded.Dir)
 	}
