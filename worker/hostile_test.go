@@ -192,3 +192,18 @@ func TestHostDiesInTheMiddleOfACall(t *testing.T) {
 		t.Errorf("a repeated call: %s, %v", again.Raw, err)
 	}
 }
+
+// Whoever brings the tools is never told that their catalog is not there, also while others ask for it by name.
+func TestCatalogByNameAndWithItsToolsAtOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t, Options{})
+	for i := range 200 {
+		tools := fmt.Sprintf(`[{"toolset":"mcp-x","tool":{"name":"mcp__x__t%d","description":"d","parameters":{}}}]`, i)
+		byName := fmt.Sprintf(`{"catalog":%q}`, subjects.Digest([]byte(tools)))
+		subject := subjects.DefaultRoot.Request("acme", "s2", subjects.VerbAssemble)
+		if err := b.nc.PublishRequest(subject, nats.NewInbox(), []byte(byName)); err != nil {
+			t.Fatal(err)
+		}
+		ok(t, b.ask(subjects.VerbAssemble, `{"tools":`+tools+`}`))
+	}
+}

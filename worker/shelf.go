@@ -94,7 +94,8 @@ func (s *shelf) build(ctx context.Context, key string, tools json.RawMessage) (i
 	if ok {
 		return index{c, expires}, nil
 	}
-	return s.index(ctx, key, func(context.Context) (storage.Blob, error) {
+	// Not in one flight with a load of the same catalog: that fails where nobody has stored it yet.
+	return s.index(ctx, "build", key, func(context.Context) (storage.Blob, error) {
 		return storage.Blob{Bytes: tools, At: time.Now()}, nil
 	})
 }
@@ -106,7 +107,7 @@ func (s *shelf) load(ctx context.Context, digest string) (index, error) {
 	if ok {
 		return index{c, expires}, nil
 	}
-	return s.index(ctx, digest, func(ctx context.Context) (storage.Blob, error) {
+	return s.index(ctx, "load", digest, func(ctx context.Context) (storage.Blob, error) {
 		blob, err := s.store.catalogs.Get(ctx, digest)
 		if err != nil {
 			return blob, s.missing(subjects.CodeCatalogNotFound, "catalog", digest, err)
@@ -116,9 +117,9 @@ func (s *shelf) load(ctx context.Context, digest string) (index, error) {
 	})
 }
 
-// index fills the cache of indexes.
-func (s *shelf) index(ctx context.Context, key string, read func(context.Context) (storage.Blob, error)) (index, error) {
-	v, err := s.fill.do(ctx, "index "+key, func(ctx context.Context) (any, error) {
+// index fills the cache of indexes, once at a time for each way.
+func (s *shelf) index(ctx context.Context, way, key string, read func(context.Context) (storage.Blob, error)) (index, error) {
+	v, err := s.fill.do(ctx, way+" "+key, func(ctx context.Context) (any, error) {
 		if c, expires, ok := s.indexes.get(key); ok {
 			return index{c, expires}, nil
 		}
