@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"strings"
@@ -265,7 +267,7 @@ func (c *Client) transportError(ctx context.Context, r route, err error, token s
 		return newError(KindOther, CodeTransport, err,
 			"the connector gateway gave no answer in time (%s, at most %v)", r.name, r.timeout)
 	}
-	return newError(KindOther, CodeTransport, err, "the connector gateway could not be reached: %s", scrubText(err, token))
+	return newError(KindOther, CodeTransport, err, "the connector gateway could not be reached: %s", scrubText(withoutAddress(err), token))
 }
 
 // readAnswer reads an answer's body. A 2xx body must be one whole JSON value of at most MaxAnswer bytes.
@@ -301,6 +303,19 @@ func contentType(resp *http.Response) string {
 		return "no content type"
 	}
 	return clip(t, 64)
+}
+
+// withoutAddress is an error of the network without the addresses in it, which are no model's business.
+func withoutAddress(err error) error {
+	var name *net.DNSError
+	var op *net.OpError
+	switch {
+	case errors.As(err, &name):
+		return fmt.Errorf("lookup: %s", name.Err)
+	case errors.As(err, &op) && op.Err != nil:
+		return fmt.Errorf("%s: %w", op.Op, op.Err)
+	}
+	return err
 }
 
 // scrubText is an error's text without the token.

@@ -198,6 +198,9 @@ func TestARefusedConnectionHasSentNothing(t *testing.T) {
 	l.Close()
 	s := newSetup(t, setupOptions{client: ClientOptions{Origin: mustOrigin(t, "http://"+l.Addr().String()), ExecuteAttempts: 3}})
 	r := s.gateway.Execute(t.Context(), mail())
+	if text := r.Result.Error.Message; strings.Contains(text, "127.0.0.1") || !strings.Contains(text, "refused") {
+		t.Errorf("told %q", text)
+	}
 	if code(r) != subjects.EntryProviderError || r.Unclear || r.Attempts != 3 {
 		t.Errorf("got %+v %+v", r, r.Result.Error)
 	}
