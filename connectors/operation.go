@@ -89,17 +89,26 @@ func randomHex() string {
 	return hex.EncodeToString(b[:])
 }
 
+// ErrOperationVersion is returned by [DecodeOperation] for a record that a worker of another version must take.
+var ErrOperationVersion = errors.New("connectors: the operation is of another version")
+
 // DecodeOperation reads a record and checks that it can be worked with.
 func DecodeOperation(p []byte) (*Operation, error) {
+	var head struct {
+		Version int `json:"v"`
+	}
+	if err := json.Unmarshal(p, &head); err != nil {
+		return nil, fmt.Errorf("connectors: operation: %w", err)
+	}
+	if head.Version > operationVersion {
+		return nil, fmt.Errorf("%w: %d, this worker knows %d", ErrOperationVersion, head.Version, operationVersion)
+	}
 	op := &Operation{}
 	if err := json.Unmarshal(p, op); err != nil {
 		return nil, fmt.Errorf("connectors: operation: %w", err)
 	}
-	if op.Version != operationVersion {
-		return nil, fmt.Errorf("connectors: operation: version %d; a worker of another version must take it", op.Version)
-	}
-	if op.ID == "" || op.Deadline.IsZero() || len(op.Targets) == 0 {
-		return nil, errors.New("connectors: operation: no id, deadline or targets")
+	if op.Version < 1 || op.ID == "" || op.Deadline.IsZero() || len(op.Targets) == 0 {
+		return nil, errors.New("connectors: operation: no version, id, deadline or targets")
 	}
 	return op, nil
 }

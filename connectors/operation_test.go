@@ -2,6 +2,7 @@ package connectors
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -151,9 +152,14 @@ func TestDecodeOperation(t *testing.T) {
 	if again, err := DecodeOperation(p); err != nil || again.ID != op.ID || !again.Deadline.Equal(op.Deadline) || again.Digest != op.Digest {
 		t.Errorf("%+v, %v", again, err)
 	}
-	for _, bad := range []string{``, `[]`, `{"v":2}`, `{"v":1,"op_id":"x"}`, strings.Replace(string(p), `"v":1`, `"v":9`, 1)} {
+	for _, bad := range []string{``, `[]`, `{"v":1,"op_id":"x"}`, strings.Replace(string(p), `"v":1`, `"v":0`, 1)} {
 		if _, err := DecodeOperation([]byte(bad)); err == nil {
 			t.Errorf("%s was read", bad)
+		}
+	}
+	for _, newer := range []string{`{"v":9}`, `{"v":2,"targets":"in a shape that is not known here"}`} {
+		if _, err := DecodeOperation([]byte(newer)); !errors.Is(err, ErrOperationVersion) {
+			t.Errorf("%s: %v", newer, err)
 		}
 	}
 }

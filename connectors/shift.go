@@ -3,6 +3,8 @@ package connectors
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -172,7 +174,7 @@ func (s *shift) proceed(ctx context.Context) error {
 	case s.reads:
 		s.reads, s.reading = false, true
 		op := s.op.Clone()
-		s.workers.Go(func() { s.read(op) })
+		s.spawn(nil, func() { s.read(op) })
 	case s.tick == nil: // the first link: its user needs a moment
 		s.arm(watchTick)
 	}
@@ -246,14 +248,34 @@ func (s *shift) begin(which func(*Target) bool) {
 		switch {
 		case t.State != subjects.ConnectionStarting || !which(&t):
 		case t.Kind == subjects.KindMCP:
-			s.workers.Go(func() { s.askLocal(s.work, op, t, string(op.Action), op.key(&t)) })
+			s.spawn([]Target{t}, func() { s.askLocal(s.work, op, t, string(op.Action), op.key(&t)) })
 		default:
 			hosted = append(hosted, t)
 		}
 	}
 	if len(hosted) > 0 {
-		s.workers.Go(func() { s.mint(op, hosted) })
+		s.spawn(hosted, func() { s.mint(op, hosted) })
 	}
+}
+
+// spawn runs a worker. A fault of its own fails the targets that it was to start, and nothing else.
+func (s *shift) spawn(starting []Target, do func()) {
+	starting = slices.Clone(starting)
+	s.workers.Go(func() {
+		defer func() {
+			p := recover()
+			if p == nil {
+				return
+			}
+			if s.w.Logger != nil {
+				s.w.Logger.Error("a worker of an operation panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			}
+			for i := range starting {
+				s.failed(&starting[i], detailLost)
+			}
+		}()
+		do()
+	})
 }
 
 // send hands a finding to the shift, unless that has ended.

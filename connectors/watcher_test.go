@@ -470,6 +470,23 @@ func (f localServers) Ask(ctx context.Context, r LocalRequest) (*LocalAnswer, er
 	return f(ctx, r)
 }
 
+// A fault in the work on one target is that target's failure.
+func TestAPanicFailsItsTarget(t *testing.T) {
+	t.Parallel()
+	host := localServers(func(_ context.Context, r LocalRequest) (*LocalAnswer, error) {
+		if r.Name == "sick" {
+			panic("a fault")
+		}
+		return &LocalAnswer{State: subjects.ConnectionConnected}, nil
+	})
+	op := operation(subjects.SurfaceCard, ActionAuthorize, "git", "sick")
+	for i := range op.Targets {
+		op.Targets[i].Host = "laptop"
+	}
+	w := watchOver(t, op, func(w *watching) { w.local = host })
+	w.end(subjects.SettledAllResolved, "connected failed")
+}
+
 // Local servers: one installs at once, one needs its user in a browser, one fails, one has no host.
 func TestLocalServers(t *testing.T) {
 	t.Parallel()

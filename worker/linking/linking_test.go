@@ -428,6 +428,33 @@ func TestAnOperationThatIsTooLarge(t *testing.T) {
 }
 
 // The deadline comes for an operation that nobody watched for a while, at whoever takes it over.
+// What a newer worker wrote is left to it, and told at once; what nobody can read is no operation.
+func TestARecordThatCannotBeRead(t *testing.T) {
+	b := setup(t)
+	p := b.worker(Options{})
+	for name, tc := range map[string]struct {
+		record string
+		code   subjects.Code
+	}{
+		"of a newer version": {`{"v":9,"targets":7}`, subjects.CodeUnavailable},
+		"no record":          {`garbage`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			subject := storage.Layout{}.WithDefaults().OperationSubject("acme", "s1")
+			if _, err := b.js().Publish(t.Context(), subject, []byte(tc.record)); err != nil {
+				t.Fatal(err)
+			}
+			m := &connectors.Manage{Action: connectors.ActionConnect, Targets: []connectors.ManageTarget{{Name: "chat"}}}
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			defer cancel()
+			out := <-p.do(ctx, connectors.NewOperation("call-1", "acme", "s1", m, subjects.SurfaceLink, time.Now()))
+			if tc.code != "" && !errors.Is(out.err, &subjects.Error{Code: tc.code}) || tc.code == "" && out.err != nil {
+				t.Errorf("got %v", out.err)
+			}
+		})
+	}
+}
+
 func TestADeadlineThatPassedUnwatched(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

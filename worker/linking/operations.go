@@ -220,6 +220,8 @@ func (s *Operations) wait(ctx context.Context, k key, id string, settled <-chan 
 		switch {
 		case errors.Is(err, errNone), err == nil && have.ID != id:
 			return nil, subjects.Errorf(subjects.CodeUnavailable, "the operation's record is gone; check with status")
+		case isFinal(err):
+			return nil, err
 		case err == nil && have.Settled():
 			return have, nil
 		}

@@ -27,7 +27,7 @@ type key struct{ tenant, session string }
 
 func (k key) String() string { return k.tenant + "." + k.session }
 
-// errNone is the leader's word that a session has no record.
+// errNone is the leader's word that a session has no record, or none that anybody could read.
 var errNone = errors.New("linking: no operation")
 
 // BusyError is returned where the session has another operation open.
@@ -74,7 +74,8 @@ func (r *records) last(ctx context.Context, subject string) (*jetstream.RawStrea
 	return m, err
 }
 
-// read returns a session's operation and its revision; errNone if there is none.
+// read returns a session's operation and its revision; errNone if there is none. A record of a newer version is left to
+// the workers that know it: a *[subjects.Error] that no further attempt of this one changes.
 func (r *records) read(ctx context.Context, k key) (*connectors.Operation, uint64, error) {
 	m, err := r.last(ctx, r.layout.OperationSubject(k.tenant, k.session))
 	switch {
@@ -84,13 +85,23 @@ func (r *records) read(ctx context.Context, k key) (*connectors.Operation, uint6
 		return nil, 0, errNone
 	}
 	op, err := connectors.DecodeOperation(m.Data)
-	if err != nil {
-		return nil, 0, err
+	switch {
+	case errors.Is(err, connectors.ErrOperationVersion):
+		return nil, 0, &subjects.Error{Code: subjects.CodeUnavailable, Err: err,
+			Message: "the session's operation was opened by a newer worker; ask again, and one of its version may answer"}
+	case err != nil:
+		return nil, m.Sequence, fmt.Errorf("%w: %w", errNone, err)
 	}
 	if op.Created == 0 { // one write until now
 		op.Created = m.Sequence
 	}
 	return op, m.Sequence, nil
+}
+
+// isFinal reports whether reading again would give the same error.
+func isFinal(err error) bool {
+	var e *subjects.Error
+	return errors.As(err, &e)
 }
 
 // write stores an operation if the record stands at rev. An error says nothing about whether it was stored.
@@ -119,6 +130,8 @@ func (r *records) open(ctx context.Context, k key, op *connectors.Operation, now
 		have, rev, err := r.read(ctx, k)
 		switch {
 		case errors.Is(err, errNone):
+		case isFinal(err):
+			return nil, false, err
 		case err != nil:
 			if err := pause.wait(ctx, err); err != nil {
 				return nil, false, err
@@ -154,6 +167,8 @@ func (r *records) update(ctx context.Context, k key, change func(*connectors.Ope
 		switch {
 		case errors.Is(err, errNone):
 			return nil, connectors.ErrOperationLost
+		case isFinal(err):
+			return nil, err
 		case err != nil:
 			if err := pause.wait(ctx, err); err != nil {
 				return nil, err
