@@ -77,7 +77,7 @@ var keys = []key{
 	boolean("embedded.sync_always", "Write every message to the disk before it is acknowledged (power loss).",
 		func(s *Settings) *bool { return &s.Embedded.SyncAlways }),
 
-	number("store.replicas", "Copies of every stream and bucket: 1, 3 or 5.", 1, 5,
+	number("store.replicas", "Copies of every stream and bucket, 1 to 5; 3 survive the loss of one server.", 1, 5,
 		func(s *Settings) *int { return &s.Store.Replicas }),
 	boolean("store.memory", "Keep streams and buckets in memory: nothing survives the server.",
 		func(s *Settings) *bool { return &s.Store.Memory }),
