@@ -117,7 +117,7 @@ func saving(r *subjects.AssembleReply, shown int) string {
 	bridge := tokens(r.Tools[len(r.Tools)-3:])
 	all := shown - bridge + r.DeferredTokens
 	if all <= shown {
-		return fmt.Sprintf("none: the bridge takes about %s tokens more than so few tools", count(shown-all))
+		return fmt.Sprintf("none: the bridge takes about %s tokens more than what is deferred", count(shown-all))
 	}
 	return fmt.Sprintf("%.1f %% (about %s of %s tokens)", 100*(1-float64(shown)/float64(all)), count(all-shown), count(all))
 }

@@ -36,7 +36,7 @@ the caller; a connector batch and a hosted tool run on the bus, and each entry i
 		Example: `  toolsearch call --sample mcp__gitnest__create_issue '{"repository": "site", "title": "Broken link", "priority": "2"}'
   toolsearch call --sample --arguments '{"calls": [{"name": "connectors__mail__SEND_EMAIL", "arguments": {}}]}'
   toolsearch call --sample --arguments - --async < calls.json`,
-		Args: cobra.MaximumNArgs(2),
+		Args: takes(0, 2, "a name and its arguments as one piece of JSON, in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			raw, err := a.callArguments(cmd.Context(), args, k.arguments)
 			if err != nil {
@@ -114,6 +114,9 @@ func (a *app) printEntry(e *subjects.EntryEvent) {
 	}
 	pad := strings.Repeat(" ", max(0, len("interrupted")-len(e.Outcome)))
 	a.out.Printf("%2d  %s%s  %s  %s%s\n", e.Index, word, pad, e.Name, entryText(&e.EntryResult), again(e.Attempts))
+	if e.Error != nil && e.Error.ConnectURL != "" {
+		a.out.Println("    open", a.out.Bold(e.Error.ConnectURL))
+	}
 }
 
 func again(attempts int) string {

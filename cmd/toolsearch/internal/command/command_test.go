@@ -162,9 +162,13 @@ func TestExitCodes(t *testing.T) {
 		"call without name":   {[]string{"call", "--catalog", catalog}, command.ExitUsage, "no tool"},
 		"call not JSON":       {[]string{"call", "--catalog", catalog, "mcp__garden__rake", "{"}, command.ExitUsage, "not JSON"},
 		"stop bad call":       {[]string{"stop", "a b"}, command.ExitUsage, "no call id"},
-		"stop two calls":      {[]string{"stop", "a", "b"}, command.ExitUsage, "at most 1"},
-		"job without call":    {[]string{"jobs", "show"}, command.ExitUsage, "1 arg"},
+		"stop two calls":      {[]string{"stop", "a", "b"}, command.ExitUsage, "it was given 2 arguments"},
+		"job without call":    {[]string{"jobs", "show"}, command.ExitUsage, "the id of one call"},
 		"no such button":      {[]string{"connections", "answer", "fly"}, command.ExitUsage, `"fly" is no button`},
+		"connect nothing":     {[]string{"connections", "connect"}, command.ExitUsage, "connections status"},
+		"install nothing":     {[]string{"connections", "install"}, command.ExitUsage, "no server"},
+		"rename to nothing":   {[]string{"connections", "rename", "mail", "--alias", "work"}, command.ExitUsage, "--to"},
+		"disconnect nothing":  {[]string{"connections", "disconnect"}, command.ExitUsage, "connections accounts"},
 		"apps switched off":   {[]string{"connections", "status"}, command.ExitNothing, ""},
 		"bench without tools": {[]string{"bench", "--tools", "0"}, command.ExitUsage, "--tools"},
 	} {
@@ -184,6 +188,15 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("a usage error does not name the help: %s", got.err)
 			}
 		})
+	}
+}
+
+func TestNoSuchAction(t *testing.T) {
+	t.Parallel()
+	for _, group := range []string{"connections", "jobs", "token"} {
+		if got := run(t, "", group, "conect"); got.code != command.ExitUsage || !strings.Contains(got.err, `unknown command "conect"`) {
+			t.Errorf("%s: exit code %d; out: %s err: %s", group, got.code, got.out, got.err)
+		}
 	}
 }
 

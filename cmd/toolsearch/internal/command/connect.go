@@ -56,6 +56,12 @@ func (c *client) flags(cmd *cobra.Command, timeout time.Duration) {
 	f.BoolVar(&c.json, "json", false, "print exactly the reply")
 }
 
+// watchFlags are those of a verb that listens until it is interrupted.
+func (c *client) watchFlags(cmd *cobra.Command) {
+	c.flags(cmd, answerTimeout)
+	cmd.Flags().Lookup("timeout").Usage = "how long to wait for the server; watching itself has no end"
+}
+
 func (c *client) validate() error {
 	if c.timeout <= 0 {
 		return usagef("--timeout must be more than 0")

@@ -48,6 +48,7 @@ own interface: a model can disconnect nothing.
   toolsearch connections connect chat
   toolsearch connections reconnect mail --force
   toolsearch connections connect chat mail --surface card`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	for _, action := range connectionActions {
@@ -120,7 +121,14 @@ func (a *app) connectionAction(action, short string, local bool) *cobra.Command 
 
 // arguments is what a model would write.
 func (m *managing) arguments(action string, local bool, names []string) (json.RawMessage, error) {
-	if m.alias != "" && len(names) != 1 {
+	switch {
+	case len(names) == 0 && local:
+		return nil, usagef("no server: name one or more local MCP servers")
+	case len(names) == 0 && action != "status":
+		return nil, usagef("no app: name one or more; \"toolsearch connections status\" lists them")
+	case action == "rename" && (len(names) != 1 || m.alias == "" || m.to == ""):
+		return nil, usagef("rename takes one app, --alias for the account and --to for its new alias")
+	case m.alias != "" && len(names) != 1:
 		return nil, usagef("--alias goes with one app")
 	}
 	args := subjects.ConnectionsArguments{Action: action, Force: m.force}
@@ -144,7 +152,7 @@ func (a *app) printLinked(c *client, got *subjects.Linked) error {
 		}
 	case got.Outcome != nil:
 		for _, t := range got.Outcome.Targets {
-			a.out.Printf("%s  %s  %s\n", a.stateWord(t.State), title(t.Name, t.Alias), t.Detail)
+			a.printTarget("", t.State, title(t.Name, t.Alias), t.Detail)
 			if t.ConnectURL != "" {
 				a.out.Println("  open", a.out.Bold(t.ConnectURL))
 			}
@@ -184,6 +192,14 @@ func title(name, alias string) string {
 		name += " (" + alias + ")"
 	}
 	return name
+}
+
+// printTarget tells how one app of an operation stands.
+func (a *app) printTarget(indent string, s subjects.ConnectionState, name, rest string) {
+	if rest = strings.TrimSpace(rest); rest != "" {
+		rest = "  " + rest
+	}
+	a.out.Printf("%s%s  %s%s\n", indent, a.stateWord(s), name, rest)
 }
 
 // stateWord is a state in its colour.
@@ -238,7 +254,7 @@ func (a *app) cards() *cobra.Command {
 			return nil
 		},
 	}
-	c.flags(cmd, answerTimeout)
+	c.watchFlags(cmd)
 	return cmd
 }
 
@@ -256,7 +272,7 @@ func (a *app) printCard(c *client, e *subjects.CardEvent) error {
 	}
 	a.out.Println(a.out.Bold(head))
 	for _, t := range e.Targets {
-		a.out.Printf("  %s  %s  %s\n", a.stateWord(t.State), title(t.Name, t.Alias), strings.TrimSpace(t.Detail+" "+t.ConnectURL))
+		a.printTarget("  ", t.State, title(t.Name, t.Alias), t.Detail+" "+t.ConnectURL)
 	}
 	return nil
 }
@@ -267,7 +283,7 @@ func (a *app) answer() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "answer <skip|retry|continue> [name]",
 		Short: "Press a button of the session's card",
-		Args:  cobra.RangeArgs(1, 2),
+		Args:  takes(1, 2, "a button (skip, retry or continue) and the name of what it is for"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			buttons := []string{subjects.AnswerSkip, subjects.AnswerRetry, subjects.AnswerContinue}
 			if !slices.Contains(buttons, args[0]) {
@@ -370,7 +386,7 @@ func (a *app) disconnect() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "disconnect <id>",
 		Short: "End one of the user's accounts",
-		Args:  cobra.ExactArgs(1),
+		Args:  takes(1, 1, "the id of an account, which \"connections accounts\" lists"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q, err := a.ask(cmd, &c)
 			if err != nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"toolsearch/cmd/toolsearch/internal/catalogfile"
 	"toolsearch/cmd/toolsearch/internal/config"
 	"toolsearch/worker/embedded"
@@ -30,6 +32,16 @@ type usageError struct{ error }
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 func (e usageError) Unwrap() error { return e.error }
+
+// takes refuses any other count of arguments than least to most, and says what the verb takes instead.
+func takes(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return usagef("%s takes %s; it was given %d arguments", cmd.Name(), what, len(args))
+		}
+		return nil
+	}
+}
 
 // checkListen refuses an address of a flag that nothing can listen on.
 func checkListen(flag, address string) error {

@@ -149,6 +149,9 @@ func (a *app) apply(ctx context.Context, nc *nats.Conn, l storage.Layout, c *cli
 // leader let fall is never answered.
 const firstAttempt = 2 * time.Second
 
+// errStandsAlone is the server's code for more than one copy where it is in no cluster.
+const errStandsAlone jetstream.ErrorCode = 10074
+
 // insist repeats what may fail because a cluster has only just come up.
 func insist(ctx context.Context, nc *nats.Conn, attempt func(context.Context) error) error {
 	pause := backoff.WithContext(backoff.NewExponentialBackOff(backoff.WithInitialInterval(200*time.Millisecond),
@@ -168,9 +171,12 @@ func insist(ctx context.Context, nc *nats.Conn, attempt func(context.Context) er
 		}
 		return backoff.Permanent(err)
 	}, pause)
+	var api *jetstream.APIError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(last, &api) && api.ErrorCode == errStandsAlone:
+		return fmt.Errorf("this server is in no cluster and keeps one copy of a stream; give --replicas 1: %w", last)
 	case errors.Is(nc.LastError(), nats.ErrPermissionViolation):
 		return fmt.Errorf("the server does not let this user manage streams; use an operator's credentials: %w", last)
 	}

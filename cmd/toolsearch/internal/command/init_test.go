@@ -47,6 +47,9 @@ func TestInit(t *testing.T) {
 	if r := read(got); got.code != command.ExitFound || !r.Applied || len(r.Drift) == 0 || len(r.Bodies) != 1 || r.Bodies[0] != "TOOLSEARCH_BODIES_acme" {
 		t.Errorf("the first: exit code %d: %+v %s", got.code, r, got.err)
 	}
+	if got := initialise("--replicas", "3"); got.code != command.ExitRefused || !strings.Contains(got.err, "--replicas 1") {
+		t.Errorf("three copies on one server: exit code %d: %s", got.code, got.err)
+	}
 	for _, args := range [][]string{{}, {"--check"}} {
 		if got := initialise(args...); got.code != command.ExitFound || !strings.Contains(got.out, "nothing to do") {
 			t.Errorf("init %v again: exit code %d: %s %s", args, got.code, got.out, got.err)

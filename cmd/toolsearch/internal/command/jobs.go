@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
@@ -61,8 +62,11 @@ func (a *app) operating(cmd *cobra.Command, c *client, do func(*durable.Calls) e
 		return err
 	}
 	err = do(calls)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return fmt.Errorf("there are no streams of calls on this bus; start a worker first: %w", err)
+	case err != nil && errors.Is(nc.LastError(), nats.ErrPermissionViolation):
+		return fmt.Errorf("the server does not let this user see jobs; use an operator's credentials: %w", err)
 	}
 	return err
 }
@@ -153,7 +157,7 @@ func (a *app) jobsShow() *cobra.Command {
 		Short:   "Show the record of a call, and its job if it was given up",
 		Long:    "Show prints what is known of each entry of a call.\n\n" + exitHelp,
 		Example: `  toolsearch jobs show --tenant acme --session desktop-1 turn-7-call-2`,
-		Args:    cobra.ExactArgs(1),
+		Args:    takes(1, 1, "the id of one call, the last part of what \"jobs list\" prints"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k, err := c.key(args[0])
 			if err != nil {
@@ -231,7 +235,7 @@ may have taken effect keeps its outcome. Its events carry a new generation.
 
 ` + exitHelp,
 		Example: `  toolsearch jobs retry --tenant acme --session desktop-1 turn-7-call-2`,
-		Args:    cobra.ExactArgs(1),
+		Args:    takes(1, 1, "the id of one call, the last part of what \"jobs list\" prints"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k, err := c.key(args[0])
 			if err != nil {

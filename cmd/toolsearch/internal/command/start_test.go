@@ -49,7 +49,7 @@ func TestStartExitCodes(t *testing.T) {
 		"two logins":        {worker("--creds", "x", "--nkey", "y"), command.ExitUsage, "--creds"},
 		"folder is a file":  {worker("--dir", garbage), command.ExitUsage, garbage},
 		"configuration":     {worker("--config", garbage), command.ExitUsage, garbage},
-		"port taken":        {worker("--port", port), command.ExitRefused, taken},
+		"port taken":        {worker("--port", port), command.ExitRefused, "--nats nats://" + taken},
 		"admin taken":       {worker("--admin", taken), command.ExitRefused, "admin.addr"},
 		"ask authority":     {[]string{"stop", "--tls-ca", garbage, "--nats", bus}, command.ExitUsage, "--tls-ca"},
 		"ask creds":         {[]string{"watch", "--creds", garbage, "--nats", bus}, command.ExitUsage, "--creds"},

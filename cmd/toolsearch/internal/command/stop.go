@@ -20,7 +20,7 @@ holds also while no worker lives. Without a call it stops every call of the sess
 ` + exitHelp,
 		Example: `  toolsearch stop --tenant acme --session desktop-1
   toolsearch stop turn-7-call-2 --reason "user pressed stop"`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takes(0, 1, "the id of one call, or none to stop all"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && !subjects.ValidToken(args[0]) {
 				return usagef("%q is no call id: 1 to %d of A-Z a-z 0-9 _ -", args[0], subjects.MaxToken)

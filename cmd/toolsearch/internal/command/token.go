@@ -2,7 +2,6 @@ package command
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -178,7 +177,7 @@ func (a *app) tokenMint(r roles.Role) *cobra.Command {
 			if ttl > 0 {
 				until = "until " + g.Expires.Format("2006-01-02 15:04:05 MST")
 			}
-			a.err.Println(a.err.Dim(fmt.Sprintf("%s %s, %s", r, strings.Join(named(r, names), " "), until)))
+			a.err.Println(a.err.Dim(strings.Join(append([]string{string(r)}, named(r, names)...), " ") + ", " + until))
 			return nil
 		},
 	}

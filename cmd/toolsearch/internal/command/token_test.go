@@ -25,7 +25,7 @@ func TestToken(t *testing.T) {
 		roles.Host:      {"--tenant", "acme", "--host", "mcp-1"}, roles.Worker: nil, roles.Operator: {"--ttl", "1h"},
 	} {
 		got := run(t, "", append([]string{"token", string(role), "--key", key(string(role))}, args...)...)
-		if got.code != command.ExitFound || !strings.HasPrefix(got.out, "-----BEGIN NATS USER JWT-----") || !strings.Contains(got.err, "until ") {
+		if got.code != command.ExitFound || !strings.HasPrefix(got.out, "-----BEGIN NATS USER JWT-----") || !strings.Contains(got.err, ", until ") || strings.Contains(got.err, " ,") {
 			t.Errorf("%s: exit code %d: %q", role, got.code, got.err)
 		}
 		if strings.Contains(got.err, "SU") && strings.Contains(got.out, strings.TrimSpace(got.err)) {

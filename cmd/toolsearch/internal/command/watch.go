@@ -52,7 +52,7 @@ func (a *app) watch() *cobra.Command {
 			return last
 		},
 	}
-	c.flags(cmd, answerTimeout)
+	c.watchFlags(cmd)
 	cmd.Flags().StringVar(&o.Call, "call", "", "only this call, and end with its summary")
 	cmd.Flags().BoolVar(&o.Replay, "replay", false, "first print what is still kept, about an hour")
 	return cmd

@@ -2,6 +2,11 @@ package command
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"syscall"
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
@@ -90,7 +95,11 @@ func (a *app) work(ctx context.Context, s config.Settings) error {
 		return err
 	}
 	n, err := node.StartRecorded(ctx, s, log, w.recorder)
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%w; or let it use the server that is there: --nats nats://%s", err,
+			net.JoinHostPort(s.Embedded.Host, strconv.Itoa(s.Embedded.Port)))
+	case err != nil:
 		return err
 	}
 	w.worker.Store(n.Worker())
