@@ -237,6 +237,7 @@ func (n Names) worker() Permissions {
 			"$JS.API.INFO", "$JS.API.STREAM.CREATE.*", "$JS.API.STREAM.UPDATE.*", "$JS.API.STREAM.INFO.*",
 			"$JS.API.STREAM.MSG.GET.*", "$JS.API.STREAM.MSG.DELETE.*", "$JS.API.STREAM.PURGE.*", "$JS.API.DIRECT.GET.>",
 			"$JS.API.CONSUMER.CREATE.>", "$JS.API.CONSUMER.INFO.>", "$JS.API.CONSUMER.MSG.NEXT.>", "$JS.API.CONSUMER.DELETE.>",
+			"$JS.API.CONSUMER.LIST.*", // what the queue's metrics are counted from
 			// Job messages carry another worker's inbox as their reply. Were it not allowed, the server would keep each
 			// as an answer that is still due.
 			WorkerInbox + ".>",
@@ -248,7 +249,8 @@ func (n Names) worker() Permissions {
 
 func (n Names) operator() Permissions {
 	return Permissions{
-		Publish:   []string{"$JS.API.>", "$JS.ACK.>", "$SRV.>", "$KV.>", "$O.>", n.Root.Jobs()},
+		// What is restored, and the acknowledgements of a large backup, travel beside the API.
+		Publish:   []string{"$JS.API.>", "$JS.ACK.>", "$JS.SNAPSHOT.>", "$SRV.>", "$KV.>", "$O.>", n.Root.Jobs()},
 		Subscribe: []string{"_INBOX.>", "$JS.EVENT.>", "$SRV.>"},
 	}
 }
