@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -75,13 +76,13 @@ func (c *Client) insist(ctx context.Context, q *question, m *nats.Msg) (*answer,
 		}
 		defer later.done()
 		wait *= 2
-		later.after(wait, ask)
+		later.after(spread(wait), ask)
 		if a, err := c.once(first, q, m); err == nil {
 			later.settle(a)
 			answered()
 		}
 	}
-	later.after(wait, ask)
+	later.after(spread(wait), ask)
 	a, err := c.once(first, q, m)
 	answered()
 	if other := later.end(); err != nil && other != nil {
@@ -89,6 +90,9 @@ func (c *Client) insist(ctx context.Context, q *question, m *nats.Msg) (*answer,
 	}
 	return a, err
 }
+
+// spread makes a wait up to a quarter longer by chance, so that what was lost together is not asked again together.
+func spread(d time.Duration) time.Duration { return d + rand.N(d/4+1) }
 
 // laterAttempts are the attempts at a request beside its first one.
 type laterAttempts struct {

@@ -29,8 +29,8 @@ type ClientOptions struct {
 	Reattach time.Duration
 	// AskAgain is how long an Assemble, a Search, a Describe or another question that changes nothing waits for its
 	// reply before it is asked once more, in case the reply died with a server or a worker; the next waits are twice as
-	// long each. Earlier questions stay open, and the first reply counts. 0 is 5 s. Where the client's own connection is
-	// lost, every question is asked again as soon as it is back.
+	// long each, and all are up to a quarter longer by chance. Earlier questions stay open, and the first reply counts.
+	// 0 is 5 s. Where the client's own connection is lost, every question is asked again as soon as it is back.
 	AskAgain time.Duration
 	// Retries is how often one request is repeated at most; 0 is 8, negative is never.
 	Retries int

@@ -114,7 +114,8 @@ func withScheme(u string) string {
 // may be rotated. An error is one of the options, such as a file that cannot be read. No error and no log line holds
 // a secret.
 //
-// While it is not connected, publishing fails at once: a reply that is sent minutes late helps nobody.
+// While it is not connected, publishing fails at once: a message that is sent minutes late helps nobody. A [Worker] holds
+// the replies of work that it has done for a few seconds itself, as long as somebody waits for them.
 func Connect(ctx context.Context, o ConnectOptions) (*nats.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

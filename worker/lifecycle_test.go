@@ -2,12 +2,14 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -149,6 +151,77 @@ func TestReconnects(t *testing.T) {
 	}
 	if err := w.Drain(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// gate is a dialer that connects as long as it is not shut.
+type gate struct{ shut atomic.Bool }
+
+func (g *gate) Dial(network, address string) (net.Conn, error) {
+	if g.shut.Load() {
+		return nil, errors.New("the gate is shut")
+	}
+	return net.Dial(network, address)
+}
+
+// Work that is done when the connection is lost is answered when it is back, as long as somebody waits.
+func TestRepliesWaitForTheConnection(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		patience time.Duration // of the requester
+		answered bool
+	}{
+		"it comes back in time":  {wait, true},
+		"it comes back too late": {300 * time.Millisecond, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bus := startBus(t, embedded.Options{Port: freePort(t)})
+			log, g := &logBook{}, &gate{}
+			nc, err := Connect(t.Context(), ConnectOptions{URLs: []string{bus.ClientURL()}, ReconnectWait: 5 * time.Millisecond,
+				Logger: slog.New(log), Extra: []nats.Option{nats.SetCustomDialer(g)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := New(nc, Options{Logger: slog.New(log)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			handling(subjects.VerbSearch, func(context.Context, *request) ([]byte, error) {
+				g.shut.Store(true)
+				return []byte(`{"results": []}`), nc.ForceReconnect()
+			})(w)
+			if err := w.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			await(t, w.Ready(), "the worker to be ready")
+			b := &bundle{t: t, bus: bus, w: w, log: log}
+			b.nc = b.dial()
+			waits, gaveUp := log.seen("a reply waits for the connection"), log.seen("a reply could not be sent")
+			reply := make(chan *nats.Msg, 1)
+			inbox := b.nc.NewRespInbox()
+			if _, err := b.nc.ChanSubscribe(inbox, reply); err != nil {
+				t.Fatal(err)
+			}
+			m := &nats.Msg{Subject: subjects.DefaultRoot.Request("acme", "s1", subjects.VerbSearch), Reply: inbox, Data: []byte("{}"),
+				Header: nats.Header{subjects.HeaderDeadline: {subjects.FormatDeadline(time.Now().Add(tc.patience))}}}
+			if err := b.nc.PublishMsg(m); err != nil {
+				t.Fatal(err)
+			}
+			await(t, waits, "the reply to wait")
+			if tc.answered {
+				g.shut.Store(false)
+				if got := await(t, reply, "the reply"); string(got.Data) != `{"results": []}` {
+					t.Errorf("got %s", got.Data)
+				}
+			} else {
+				await(t, gaveUp, "the reply to be given up")
+				g.shut.Store(false)
+			}
+			if err := w.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }
 

@@ -72,7 +72,7 @@ func (r *request) run() {
 	r.endpoint.metrics().Waited(r.ctx, string(r.endpoint.verb), waited)
 	r.reply = buffers.Get().(*buffer)
 	body, h, err := r.handle()
-	r.answer(body, h, err)
+	r.answer(body, h, err, replyWait)
 	r.close(time.Since(began))
 	if cap(r.reply.b) <= maxBuffer {
 		buffers.Put(r.reply)
@@ -202,8 +202,8 @@ func (r *request) pack(ctx context.Context, body []byte) ([]byte, nats.Header, e
 const replyHeadroom = 2 << 10
 
 // answer sends the one reply. Whoever comes second is ignored, so that a drain may answer for a handler that does not
-// return.
-func (r *request) answer(body []byte, h nats.Header, err error) {
+// return. patience is how long a reply waits for a connection that was lost; the work is done, and may not be lost with it.
+func (r *request) answer(body []byte, h nats.Header, err error, patience time.Duration) {
 	if !r.answered.CompareAndSwap(false, true) {
 		return
 	}
@@ -215,11 +215,43 @@ func (r *request) answer(body []byte, h nats.Header, err error) {
 		c.replies.Add(1)
 	}
 	reply := &nats.Msg{Subject: r.msg.Reply(), Header: h, Data: body}
-	if err := r.worker.nc.PublishMsg(reply); err != nil {
+	if err := r.send(reply, patience); err != nil {
 		c.unanswered.Add(1)
 		r.endpoint.metrics().Unanswered(r.worker.base, string(r.endpoint.verb))
 		r.worker.log.Warn("a reply could not be sent", "verb", r.endpoint.verb, "tenant", r.tenant,
 			"session", r.session, "error", err)
+	}
+}
+
+// replyWait is how long a reply waits for the connection, at most until the requester has gone.
+const replyWait = 10 * time.Second
+
+func (r *request) send(reply *nats.Msg, patience time.Duration) error {
+	nc := r.worker.nc
+	err := nc.PublishMsg(reply)
+	if patience == 0 || !errors.Is(err, nats.ErrReconnectBufExceeded) {
+		return err
+	}
+	if !r.deadline.IsZero() {
+		patience = min(patience, time.Until(r.deadline))
+	}
+	ctx, cancel := context.WithTimeout(r.worker.base, patience)
+	defer cancel()
+	connected := nc.StatusChanged(nats.CONNECTED)
+	defer nc.RemoveStatusListener(connected)
+	r.worker.log.DebugContext(r.ctx, "a reply waits for the connection", "verb", r.endpoint.verb, "tenant", r.tenant, "session", r.session)
+	for {
+		if err = nc.PublishMsg(reply); !errors.Is(err, nats.ErrReconnectBufExceeded) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case _, open := <-connected:
+			if !open {
+				return err
+			}
+		}
 	}
 }
 
@@ -232,12 +264,12 @@ func (r *request) refuse(err *subjects.Error) {
 // reject answers a request with an error before any work on it.
 func (r *request) reject(err error) {
 	r.open()
-	r.answer(nil, nil, err)
+	r.answer(nil, nil, err, 0)
 	r.close(0)
 }
 
 // abandon answers for a handler that does not return.
-func (r *request) abandon(err *subjects.Error) { r.answer(nil, nil, err) }
+func (r *request) abandon(err *subjects.Error) { r.answer(nil, nil, err, 0) }
 
 // errorReply writes a service error as NATS services do, and counts it.
 func (r *request) errorReply(err error) ([]byte, nats.Header) {
