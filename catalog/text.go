@@ -72,7 +72,7 @@ func textListType(argument string) string {
 }
 
 func textListEmpty(argument string) string {
-	return fmt.Sprintf("%q holds nothing but blanks. Nothing was looked up; send at least one string that is not blank.", argument)
+	return fmt.Sprintf("%q is empty or holds nothing but blanks. Nothing was looked up; send at least one string that is not blank.", argument)
 }
 
 func textListCap(argument string, n, most int) string {

@@ -156,6 +156,9 @@ func (o ConnectOptions) behaviour() []nats.Option {
 			if !nc.IsClosed() {
 				metrics.Disconnected(context.Background())
 			}
+			if err == nil && (nc.IsClosed() || nc.IsDraining()) {
+				return // it was ended in order
+			}
 			log.Warn("lost the connection to NATS", "error", o.redactError(err))
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {

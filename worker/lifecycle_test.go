@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -222,6 +223,38 @@ func TestRepliesWaitForTheConnection(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// A login that may not serve is told as such, and the worker does not count as ready.
+func TestALoginThatMayNotServe(t *testing.T) {
+	t.Parallel()
+	bus, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+		Users: []*server.User{{Username: "w", Password: "w", Permissions: &server.Permissions{
+			Subscribe: &server.SubjectPermission{Deny: []string{subjects.DefaultRoot.Requests(subjects.VerbSearch)}}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bus.Start()
+	t.Cleanup(func() { bus.Shutdown(); bus.WaitForShutdown() })
+	log := &logBook{}
+	nc, err := Connect(t.Context(), ConnectOptions{URLs: []string{bus.ClientURL()}, User: "w", Password: "w", Logger: slog.New(log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := New(nc, Options{Logger: slog.New(log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, log.seen("the worker is not up yet and tries again"), "a failed attempt")
+	if h := w.Health(); h.Ready || !strings.Contains(strings.Join(h.Problems, "; "), "role of a worker") {
+		t.Errorf("health: %+v", h)
+	}
+	if err := w.Drain(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }
 

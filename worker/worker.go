@@ -55,7 +55,7 @@ type Worker struct {
 	mu       sync.Mutex
 	state    state
 	service  micro.Service
-	problem  error // why the streams could not be made, last time
+	problem  error // why it could not be brought up, last time
 	drainErr error
 }
 
@@ -258,12 +258,17 @@ func (w *Worker) bringUp(ctx context.Context) error {
 	if err := w.startLinking(ctx); err != nil {
 		return err
 	}
+	before := w.nc.LastError()
 	svc, err := w.serve()
 	if err != nil {
 		return err
 	}
 	if err := w.nc.FlushWithContext(ctx); err != nil { // once it returns, the server knows the subscriptions
 		return errors.Join(fmt.Errorf("worker: tell the server of the endpoints: %w", err), svc.Stop())
+	}
+	// What the server refuses it says before it answers the flush.
+	if err := w.nc.LastError(); err != before && errors.Is(err, nats.ErrPermissionViolation) {
+		return errors.Join(fmt.Errorf("worker: the server lets this login not serve; give it the role of a worker: %w", err), svc.Stop())
 	}
 	w.mu.Lock()
 	w.service = svc // a drain waits for this goroutine before it looks
@@ -312,7 +317,7 @@ func (w *Worker) Health() Health {
 		h.Problems = append(h.Problems, text)
 	}
 	if w.problem != nil {
-		h.Problems = append(h.Problems, "the streams could not be made: "+w.problem.Error())
+		h.Problems = append(h.Problems, "the worker could not be brought up: "+w.problem.Error())
 	}
 	h.Ready = len(h.Problems) == 0
 	return h

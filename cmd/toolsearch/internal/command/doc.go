@@ -13,7 +13,8 @@
 //	130  ended by a second signal, or by one where there is nothing to finish
 //
 // The rule between 2 and 3: after 2 the same command fails again until it, the configuration or a file is changed; after 3
-// it may succeed. A setting with a value that is not understood ends nothing: it is told and replaced.
+// it may succeed. A setting with a value that is not understood ends nothing: it is told and replaced. Only the
+// address of the bus is never replaced.
 //
 // # Output
 //

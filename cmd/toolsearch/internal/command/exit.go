@@ -14,7 +14,7 @@ import (
 
 // The exit codes of every verb. What the command line, the configuration and the files they name say wrongly is
 // ExitUsage: the same again fails again. What is out of reach, taken or refused is ExitRefused: the same may succeed
-// later. A setting that is not understood is neither: it is told and replaced.
+// later. A setting that is not understood is neither: it is told and replaced, unless it is the bus's address.
 const (
 	ExitFound       = 0
 	ExitNothing     = 1

@@ -53,6 +53,8 @@ func TestStartExitCodes(t *testing.T) {
 		"admin taken":       {worker("--admin", taken), command.ExitRefused, "admin.addr"},
 		"ask authority":     {[]string{"stop", "--tls-ca", garbage, "--nats", bus}, command.ExitUsage, "--tls-ca"},
 		"ask creds":         {[]string{"watch", "--creds", garbage, "--nats", bus}, command.ExitUsage, "--creds"},
+		"bus address":       {[]string{"worker", "--nats", "http://x"}, command.ExitUsage, "nats://"},
+		"bus address asked": {[]string{"search", "mail", "--sample", "--nats", "foo://x"}, command.ExitUsage, "nats://"},
 		"gateway taken":     {[]string{"gateway", "--addr", taken}, command.ExitRefused, taken},
 		"gateway address":   {[]string{"gateway", "--addr", "nonsense"}, command.ExitUsage, "--addr"},
 		"gateway accounts":  {[]string{"gateway", "--addr", "127.0.0.1:0", "--accounts", "127.0.0.1:70000"}, command.ExitUsage, "--accounts"},
@@ -72,16 +74,16 @@ func TestStartExitCodes(t *testing.T) {
 // TestWrongAddressIsReplaced checks that an address which cannot be one is told and replaced, and ends nothing.
 func TestWrongAddressIsReplaced(t *testing.T) {
 	t.Parallel()
-	got := run(t, "", "worker", "--gateway", "ftp://x", "--nats", "http://x", "--admin", "nowhere", "--print-config")
+	got := run(t, "", "worker", "--gateway", "ftp://x", "--admin", "nowhere", "--print-config")
 	if got.code != command.ExitFound {
 		t.Errorf("exit code %d: %s", got.code, got.err)
 	}
-	for _, flag := range []string{"--gateway", "--nats", "--admin"} {
+	for _, flag := range []string{"--gateway", "--admin"} {
 		if !strings.Contains(got.err, "warning: "+flag) {
 			t.Errorf("%s is not warned about: %s", flag, got.err)
 		}
 	}
-	for _, value := range []string{"ftp://", "http://x", "nowhere"} {
+	for _, value := range []string{"ftp://", "nowhere"} {
 		if strings.Contains(got.out, value) {
 			t.Errorf("%s is in force:\n%s", value, got.out)
 		}

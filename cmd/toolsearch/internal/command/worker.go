@@ -25,7 +25,8 @@ func (a *app) worker() *cobra.Command {
 JetStream, on the loopback address. Start as many as you like on one bus: any of them answers any request.
 
 Settings come from a file (--config), the environment and flags, each over the one before. --print-config prints the
-result as a file and ends. A value that is not understood is told and replaced; it never stops a start.
+result as a file and ends. A value that is not understood is told and replaced, and stops no start; only the address of
+the bus is never replaced.
 
 Traces, metrics and logs are exported as the standard OTEL_* variables say, and not at all without them. --admin serves
 /healthz, /readyz, /metrics, /buildinfo and, to callers on this machine, /debug/pprof/.
