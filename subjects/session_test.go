@@ -27,7 +27,7 @@ func assembleReply(scope, catalog string, tools json.RawMessage) []byte {
 }
 
 // fast keeps the waits of a test short.
-var fast = subjects.ClientOptions{MinBackoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond}
+var fast = subjects.ClientOptions{MinBackoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond, AskAgain: time.Hour}
 
 func TestAssembleKeepsBytes(t *testing.T) {
 	t.Parallel()

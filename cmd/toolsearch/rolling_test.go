@@ -94,7 +94,7 @@ func TestChaosRollingRestart(t *testing.T) {
 // strictly is a session's client that tries nothing again.
 func strictly(t *testing.T, nc *nats.Conn, tenant, session string) *subjects.Session {
 	t.Helper()
-	client, err := subjects.NewClient(nc, subjects.ClientOptions{Retries: -1})
+	client, err := subjects.NewClient(nc, subjects.ClientOptions{Retries: -1, AskAgain: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
