@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -21,6 +22,30 @@ type Catalog struct {
 	rejected []subjects.RejectedTool
 	names    names
 	index    *index
+	labels   []labelRun
+}
+
+// labelRun are neighbouring tools with one label: those from the end of the run before.
+type labelRun struct {
+	end   uint32
+	label string
+}
+
+// labelRuns finds the runs. Toolsets mostly stand together, so there are few.
+func labelRuns(tools []Tool) []labelRun {
+	var runs []labelRun
+	for i := range tools {
+		last := len(runs) - 1
+		same := last >= 0 && tools[i].Toolset != "" && tools[i].Toolset == tools[i-1].Toolset
+		if label := ""; !same {
+			if label = tools[i].Label(); last < 0 || runs[last].label != label {
+				runs = append(runs, labelRun{label: label})
+				last++
+			}
+		}
+		runs[last].end = uint32(i) + 1
+	}
+	return slices.Clip(runs)
 }
 
 // Build reads the value of an assemble request's field tools, a JSON array of {"toolset", "tool", "host", "parallel"},
@@ -133,6 +158,7 @@ func (b *builder) finish() *Catalog {
 	sum := sha256.Sum256(c.raw)
 	c.digest = "sha256:" + hex.EncodeToString(sum[:])
 	c.index = b.indexer.finish()
+	c.labels = labelRuns(c.tools)
 	return c
 }
 
@@ -173,6 +199,7 @@ func (c *Catalog) Size() int64 {
 		t := &c.tools[i]
 		n += int64(len(t.Name) + len(t.Description) + len(t.SourceName))
 	}
+	n += int64(len(c.labels)) * int64(unsafe.Sizeof(labelRun{}))
 	for _, r := range c.rejected {
 		n += int64(unsafe.Sizeof(r)) + int64(len(r.Name)+len(r.Toolset)+len(r.Reason))
 	}

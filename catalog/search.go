@@ -186,19 +186,21 @@ func (a *searchAnswer) availableSources() []subjects.AvailableSource {
 func (s *Scope) availableSources() []subjects.AvailableSource {
 	counts := map[string]*int{}
 	var sources []subjects.AvailableSource
-	toolset, run := "", (*int)(nil)
-	for i := range s.deferred.All() {
-		t := &s.catalog.tools[i]
-		// Toolsets mostly stand together, so most tools need no look at the map.
-		if run == nil || t.Toolset != toolset || toolset == "" {
-			label := t.Label()
-			if toolset, run = t.Toolset, counts[label]; run == nil {
-				run = new(int)
-				counts[label] = run
-				sources = append(sources, subjects.AvailableSource{Name: label, ToolCount: run})
+	labels := s.catalog.labels
+	for r := range s.deferred.allRuns() {
+		for start := r.start; start < r.end; {
+			for labels[0].end <= start {
+				labels = labels[1:]
 			}
+			end, count := min(r.end, labels[0].end), counts[labels[0].label]
+			if count == nil {
+				count = new(int)
+				counts[labels[0].label] = count
+				sources = append(sources, subjects.AvailableSource{Name: labels[0].label, ToolCount: count})
+			}
+			*count += int(end - start)
+			start = end
 		}
-		*run++
 	}
 	for _, u := range s.unavailable {
 		if counts[u.Name] == nil {

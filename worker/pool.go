@@ -12,7 +12,7 @@ import (
 
 // task is one accepted request.
 type task interface {
-	// run does the work and answers. It is called once, on a goroutine of the pool.
+	// run does the work and answers, and does not panic. It is called once, on a goroutine of the pool.
 	run()
 	// refuse answers with a service error instead of doing the work.
 	refuse(err *subjects.Error)
@@ -34,8 +34,8 @@ func share(n int, part float64) int {
 }
 
 // pool runs tasks side by side, a bounded number of them, and lets a bounded number wait. Tenants take turns: a freed
-// place goes to the next tenant in the ring that has a task waiting and a place left of its own share. It starts a
-// goroutine per running task and none besides.
+// place goes to the next tenant in the ring that has a task waiting and a place left of its own share. It has a goroutine
+// per running task, and a few that wait for one: a goroutine that ran a task has grown the stack that the next one needs.
 //
 // While a place is free, every tenant with a waiting task holds its full share; submit and next keep it so.
 type pool struct {
@@ -46,6 +46,7 @@ type pool struct {
 	ring    list.List // of *lane: the tenants with waiting tasks, the next one in front
 	running map[task]struct{}
 	waiting int
+	resting []chan turn // goroutines without a task, the latest last
 	closed  bool
 	idle    chan struct{} // closed once the pool is closed and empty
 	mean    time.Duration // of a task's run, weighted towards the latest
@@ -58,6 +59,15 @@ type lane struct {
 	waiting []task
 	elem    *list.Element // its place in the ring, nil while nothing waits
 }
+
+// turn is a task that has its place, and whose it is.
+type turn struct {
+	lane *lane
+	task task
+}
+
+// maxResting is how many goroutines wait for a task at most.
+const maxResting = 32
 
 func newPool(o poolOptions) *pool {
 	return &pool{opts: o, lanes: map[string]*lane{}, running: map[task]struct{}{}, idle: make(chan struct{})}
@@ -96,16 +106,42 @@ func (p *pool) submit(tenant string, t task) *subjects.Error {
 func (p *pool) start(l *lane, t task) {
 	l.running++
 	p.running[t] = struct{}{}
-	go p.work(l, t)
+	if last := len(p.resting) - 1; last >= 0 {
+		p.resting[last] <- turn{l, t} // which has room for one
+		p.resting = p.resting[:last]
+		return
+	}
+	go p.work(turn{l, t}, make(chan turn, 1))
 }
 
-// work runs a task, and then whatever next gives the freed place to.
-func (p *pool) work(l *lane, t task) {
-	for t != nil {
-		began := time.Now()
-		t.run()
-		l, t = p.next(l, t, time.Since(began))
+// work runs a task, and then whatever next gives the freed place to. Where there is nothing, it rests until a task comes
+// to it through more, or that is closed.
+func (p *pool) work(t turn, more chan turn) {
+	for {
+		for t.task != nil {
+			began := time.Now()
+			t.task.run()
+			t.lane, t.task = p.next(t.lane, t.task, time.Since(began))
+		}
+		if !p.rest(more) {
+			return
+		}
+		var open bool
+		if t, open = <-more; !open {
+			return
+		}
 	}
+}
+
+// rest reports whether a goroutine may wait for a task.
+func (p *pool) rest(more chan turn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || len(p.resting) == maxResting {
+		return false
+	}
+	p.resting = append(p.resting, more)
+	return true
 }
 
 // next frees the place of a task that is done and hands it on.
@@ -176,6 +212,10 @@ func (p *pool) close() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
+	for _, more := range p.resting {
+		close(more)
+	}
+	p.resting = nil
 	p.settle()
 	return p.idle
 }
