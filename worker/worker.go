@@ -241,13 +241,12 @@ func (w *Worker) note(err error) {
 
 // bringUp makes the streams and, if they are not there yet, the endpoints.
 func (w *Worker) bringUp(ctx context.Context) error {
-	if drift, err := storage.Drift(ctx, w.js, w.opts.Layout); err == nil {
-		for _, d := range drift {
-			w.log.Info("a stream is brought to the layout", "difference", d.String())
-		}
-	}
+	drift, _ := storage.Drift(ctx, w.js, w.opts.Layout) // only to be told; what fails here fails below as well
 	if err := storage.Ensure(ctx, w.js, w.opts.Layout); err != nil {
 		return err
+	}
+	for _, d := range drift {
+		w.log.Info("a stream was brought to the layout", "difference", d.String())
 	}
 	if w.is() != stateStarting {
 		return nil
