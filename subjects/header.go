@@ -75,6 +75,23 @@ func TraceContext(h nats.Header) (parent, state string) {
 	return parent, state
 }
 
+// SetTraceContext writes a trace context into h as the contract spells it, in place of the one that h has, and returns h.
+// An empty parent writes nothing. A nil h is made only where something is written.
+func SetTraceContext(h nats.Header, parent, state string) nats.Header {
+	if parent == "" {
+		return h
+	}
+	if h == nil {
+		h = nats.Header{}
+	}
+	h[HeaderTraceParent] = []string{parent}
+	delete(h, HeaderTraceState)
+	if state != "" {
+		h[HeaderTraceState] = []string{state}
+	}
+	return h
+}
+
 func traceValue(s string, limit int) string {
 	if len(s) > limit || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return ""

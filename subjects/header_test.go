@@ -59,6 +59,25 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
+func TestSetTraceContext(t *testing.T) {
+	t.Parallel()
+	if h := subjects.SetTraceContext(nil, "", "a=b"); h != nil {
+		t.Errorf("no parent made %v", h)
+	}
+	old := nats.Header{"traceparent": {"old"}, "tracestate": {"old"}, "other": {"kept"}}
+	for _, want := range [][2]string{{"00-1", "a=b"}, {"00-2", ""}} {
+		for _, h := range []nats.Header{nil, old} {
+			got := subjects.SetTraceContext(h, want[0], want[1])
+			if p, s := subjects.TraceContext(got); p != want[0] || s != want[1] {
+				t.Errorf("wrote %v into %v, read %q, %q", want, h, p, s)
+			}
+		}
+	}
+	if old.Get("other") != "kept" {
+		t.Errorf("other headers are gone: %v", old)
+	}
+}
+
 func TestTraceContext(t *testing.T) {
 	t.Parallel()
 	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 
@@ -92,6 +93,31 @@ func (r *Recorder) Message(ctx context.Context, o *Operation, m Message) (contex
 		span.SetAttributes(m.attributes()...)
 	}
 	return ctx, span
+}
+
+// Send starts the span of a message that is about to be sent. Where it is recorded, h carries its context in place of the
+// one that it has.
+func (r *Recorder) Send(ctx context.Context, o *Operation, m Message, h nats.Header) (context.Context, trace.Span) {
+	ctx, span := r.Message(ctx, o, m)
+	if span.SpanContext().IsSampled() {
+		r.Inject(ctx, h)
+	}
+	return ctx, span
+}
+
+// BusErrorCode names an error of the bus for [Fail]: no_responders, timeout, canceled, else _OTHER; "" for none.
+func BusErrorCode(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, nats.ErrNoResponders):
+		return "no_responders"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
+		return "timeout"
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	}
+	return "_OTHER"
 }
 
 func (m *Message) attributes() []attribute.KeyValue {

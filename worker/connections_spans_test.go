@@ -12,7 +12,6 @@ import (
 	"toolsearch/connectors/gatewaytest"
 	"toolsearch/subjects"
 	"toolsearch/subjects/toolhost"
-	"toolsearch/telemetry"
 	"toolsearch/telemetry/telemetrytest"
 )
 
@@ -94,9 +93,7 @@ func secretless(t *testing.T, s *telemetrytest.Spans, secrets ...string) {
 // On the surface link, the links are asked for under the request that waits, and the operation is over with them.
 func TestSpansOfLinks(t *testing.T) {
 	t.Parallel()
-	s := telemetrytest.NewSpans()
-	rec := recorder(t, s, telemetry.Options{})
-	x := stage(t, rec, rec, Options{})
+	x, s := recorded(t, Options{})
 	x.assembledOn(subjects.SurfaceLink)
 	got := await(t, x.manage("call-1", `{"action":"connect","connectors":["chat","mail"]}`), "the links")
 	if got.Outcome == nil || got.Outcome.SettledBy != subjects.SettledHandedOver {
@@ -111,9 +108,7 @@ func TestSpansOfLinks(t *testing.T) {
 // reads, one each second, have no spans.
 func TestSpansOfACard(t *testing.T) {
 	t.Parallel()
-	s := telemetrytest.NewSpans()
-	rec := recorder(t, s, telemetry.Options{})
-	x := stage(t, rec, rec, Options{})
+	x, s := recorded(t, Options{})
 	gate := gatewaytest.NewGate()
 	x.gateway.Fault(gatewaytest.Fault{Kind: gatewaytest.Slow, Route: "account", Times: 1, Gate: gate})
 	x.gateway.Fault(gatewaytest.Fault{Kind: gatewaytest.RateLimit, Route: "account", Times: 1})
@@ -147,14 +142,12 @@ func TestSpansOfACard(t *testing.T) {
 // it. The client asks again, in the trace of its turn.
 func TestSpansOfATakeover(t *testing.T) {
 	t.Parallel()
-	s := telemetrytest.NewSpans()
-	rec := recorder(t, s, telemetry.Options{})
-	x := stage(t, rec, rec, Options{OperationLease: time.Minute})
+	x, s := recorded(t, Options{OperationLease: time.Minute})
 	x.assembledOn(subjects.SurfaceCard)
 	cards := x.cards(t)
 	done := x.manage("call-1", `{"action":"connect","connectors":["chat"]}`)
 	e := cards.with(subjects.ConnectionInitiated)
-	next := x.worker(Options{Connectors: x.gw, Telemetry: rec, OperationLease: time.Minute})
+	next := x.worker(Options{Connectors: x.gw, Telemetry: x.rec, OperationLease: time.Minute})
 	x.ended()
 	if err := gatewaytest.Consent(t.Context(), e.Targets[0].ConnectURL, true); err != nil {
 		t.Fatal(err)
@@ -172,10 +165,8 @@ func TestSpansOfATakeover(t *testing.T) {
 // A local server is worked on by its host, in the same trace.
 func TestSpansOfALocalServer(t *testing.T) {
 	t.Parallel()
-	s := telemetrytest.NewSpans()
-	rec := recorder(t, s, telemetry.Options{})
-	x := stage(t, rec, rec, Options{})
-	host, err := toolhost.Serve(x.dial(), toolhost.Options{Tenant: "acme", Host: "s1", Start: rec.Incoming,
+	x, s := recorded(t, Options{})
+	host, err := toolhost.Serve(x.dial(), toolhost.Options{Tenant: "acme", Host: "s1", Start: x.rec.Incoming,
 		Servers: func(context.Context, string, string, toolhost.Request) (toolhost.ServerState, error) {
 			return toolhost.ServerState{State: subjects.ConnectionConnected}, nil
 		}})
@@ -195,9 +186,7 @@ func TestSpansOfALocalServer(t *testing.T) {
 // What a user's interface asks of the account service.
 func TestSpansOfAccounts(t *testing.T) {
 	t.Parallel()
-	s := telemetrytest.NewSpans()
-	rec := recorder(t, s, telemetry.Options{})
-	x := stage(t, rec, rec, Options{})
+	x, s := recorded(t, Options{})
 	list, err := x.session.Accounts(t.Context(), "")
 	if err != nil || len(list.Accounts) == 0 {
 		t.Fatalf("%+v, %v", list, err)

@@ -323,28 +323,13 @@ func (r *request) serviceError(ctx context.Context, err error) error {
 // recorded the requester's own, in the contract's spelling and within its bounds. Nil stays nil if there is none.
 func (r *request) traceHeader(h nats.Header) nats.Header {
 	parent, state := subjects.TraceContext(nats.Header(r.msg.Headers()))
-	h = setTrace(h, parent, state)
+	h = subjects.SetTraceContext(h, parent, state)
 	if r.opened.Load() && r.span.IsRecording() && r.span.SpanContext().IsSampled() {
 		own := nats.Header{}
 		r.worker.opts.Telemetry.Inject(r.ctx, own)
 		if parent, state = subjects.TraceContext(own); parent != "" {
-			h = setTrace(h, parent, state)
+			h = subjects.SetTraceContext(h, parent, state)
 		}
-	}
-	return h
-}
-
-func setTrace(h nats.Header, parent, state string) nats.Header {
-	if parent == "" {
-		return h
-	}
-	if h == nil {
-		h = nats.Header{}
-	}
-	h[subjects.HeaderTraceParent] = []string{parent}
-	delete(h, subjects.HeaderTraceState)
-	if state != "" {
-		h[subjects.HeaderTraceState] = []string{state}
 	}
 	return h
 }

@@ -166,6 +166,14 @@ func recorder(t testing.TB, s *telemetrytest.Spans, o telemetry.Options) *teleme
 	return r
 }
 
+// recorded is a theater of which both sides of the bus are recorded.
+func recorded(t testing.TB, o Options) (*theater, *telemetrytest.Spans) {
+	t.Helper()
+	s := telemetrytest.NewSpans()
+	rec := recorder(t, s, telemetry.Options{})
+	return stage(t, rec, rec, o), s
+}
+
 // spans compares what was recorded with a golden tree.
 func spans(t *testing.T, s *telemetrytest.Spans, name string) {
 	t.Helper()
@@ -206,9 +214,7 @@ const (
 
 func TestSpansOfSearch(t *testing.T) {
 	t.Parallel()
-	s := telemetrytest.NewSpans()
-	rec := recorder(t, s, telemetry.Options{})
-	x := stage(t, rec, rec, Options{})
+	x, s := recorded(t, Options{})
 	x.assembled(false)
 	ctx := context.Background()
 	if _, err := x.session.Search(ctx, x.scope, json.RawMessage(`{"queries":["order a thing","zebra crossing"]}`)); err != nil {
@@ -227,9 +233,7 @@ func TestSpansOfSearch(t *testing.T) {
 // A batch with a policy: the front, the queue, the runner, the policy, each attempt at the gateway, each event.
 func TestSpansOfBatch(t *testing.T) {
 	t.Parallel()
-	s := telemetrytest.NewSpans()
-	rec := recorder(t, s, telemetry.Options{})
-	x := stage(t, rec, rec, Options{})
+	x, s := recorded(t, Options{})
 	x.gateway.Fault(gatewaytest.Fault{Kind: gatewaytest.Status, Status: 503, Route: "execute", Times: 1})
 	x.assembled(true)
 	if out := x.call(context.Background(), "call-1", mailPair); out.Batch == nil || out.Batch.SuccessCount != 2 {
@@ -248,9 +252,7 @@ func TestSpansOfBatch(t *testing.T) {
 
 func TestSpansOfHostedTool(t *testing.T) {
 	t.Parallel()
-	s := telemetrytest.NewSpans()
-	rec := recorder(t, s, telemetry.Options{})
-	x := stage(t, rec, rec, Options{})
+	x, s := recorded(t, Options{})
 	x.assembled(false)
 	if out := x.call(context.Background(), "call-1", oneNote); !strings.Contains(string(out.Raw), "noted") {
 		t.Fatalf("%s", out.Raw)
@@ -262,9 +264,7 @@ func TestSpansOfHostedTool(t *testing.T) {
 // A stop is linked to the entry that it kept from being sent, which is no error.
 func TestSpansOfStop(t *testing.T) {
 	t.Parallel()
-	s := telemetrytest.NewSpans()
-	rec := recorder(t, s, telemetry.Options{})
-	x := stage(t, rec, rec, Options{})
+	x, s := recorded(t, Options{})
 	gate := gatewaytest.NewGate()
 	x.gateway.Fault(gatewaytest.Fault{Kind: gatewaytest.Slow, Route: "execute", Times: 1, Gate: gate})
 	x.assembled(false)
@@ -285,9 +285,7 @@ func TestSpansOfStop(t *testing.T) {
 // What became of an entry that broke off cannot be known: that is an error, to be looked at.
 func TestSpansOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
-	s := telemetrytest.NewSpans()
-	rec := recorder(t, s, telemetry.Options{})
-	x := stage(t, rec, rec, Options{Calls: durable.Options{EntryBound: time.Second}})
+	x, s := recorded(t, Options{Calls: durable.Options{EntryBound: time.Second}})
 	x.gateway.Fault(gatewaytest.Fault{Kind: gatewaytest.Silent, Route: "execute"})
 	x.assembled(false)
 	if out := x.call(context.Background(), "call-1", oneMail); out.Batch.Results[0].Error.Code != subjects.EntryOutcomeUnknown {
@@ -300,9 +298,7 @@ func TestSpansOfUnknownOutcome(t *testing.T) {
 // A job that was handed back begins a trace of its own at its next runner, with a link to where it was made.
 func TestSpansOfRedelivery(t *testing.T) {
 	t.Parallel()
-	s := telemetrytest.NewSpans()
-	rec := recorder(t, s, telemetry.Options{})
-	x := stage(t, rec, rec, Options{})
+	x, s := recorded(t, Options{})
 	gate := gatewaytest.NewGate()
 	x.gateway.Fault(gatewaytest.Fault{Kind: gatewaytest.Slow, Route: "execute", Times: 1, Gate: gate})
 	x.assembled(false)
@@ -314,7 +310,7 @@ func TestSpansOfRedelivery(t *testing.T) {
 	drained := make(chan error, 1)
 	go func() { drained <- x.w.Drain(context.Background()) }()
 	await(t, x.log.seen("the worker is draining"), "the drain to begin")
-	next := x.worker(Options{Connectors: x.gw, Telemetry: rec})
+	next := x.worker(Options{Connectors: x.gw, Telemetry: x.rec})
 	gate.Open()
 	if err := await(t, drained, "the drain"); err != nil {
 		t.Fatal(err)

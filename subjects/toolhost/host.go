@@ -433,14 +433,8 @@ func (h *Host) respond(m *nats.Msg, body []byte) {
 	if m.Reply == "" {
 		return
 	}
-	header := nats.Header{}
 	parent, state := subjects.TraceContext(m.Header)
-	if parent != "" {
-		header[subjects.HeaderTraceParent] = []string{parent}
-	}
-	if state != "" {
-		header[subjects.HeaderTraceState] = []string{state}
-	}
+	header := subjects.SetTraceContext(nats.Header{}, parent, state)
 	data, err := h.bodies.Pack(context.WithoutCancel(h.ctx), h.opts.Tenant, header, body)
 	if err != nil {
 		h.opts.Logger.Warn("reply is too large for this connection", "bytes", len(body), "error", err)

@@ -395,26 +395,10 @@ func delivery(nc *nats.Conn, m *nats.Msg) (dispatch.Delivery, error) {
 }
 
 func traceHeader(t dispatch.Trace) nats.Header {
-	h := nats.Header{}
-	if t.Parent != "" {
-		h[subjects.HeaderTraceParent] = []string{t.Parent}
-	}
-	if t.State != "" {
-		h[subjects.HeaderTraceState] = []string{t.State}
-	}
-	return h
+	return subjects.SetTraceContext(nats.Header{}, t.Parent, t.State)
 }
 
 func traceOf(h nats.Header) dispatch.Trace {
-	var t dispatch.Trace
-	for k, v := range h {
-		switch {
-		case len(v) == 0:
-		case strings.EqualFold(k, subjects.HeaderTraceParent):
-			t.Parent = v[0]
-		case strings.EqualFold(k, subjects.HeaderTraceState):
-			t.State = v[0]
-		}
-	}
-	return t
+	parent, state := subjects.TraceContext(h)
+	return dispatch.Trace{Parent: parent, State: state}
 }

@@ -31,15 +31,10 @@ func newSpans(rec *telemetry.Recorder, root subjects.Root) *spans {
 	}
 }
 
-// send opens the span of a message that is about to be sent. Where it is recorded, the message carries its context in
-// place of the one that it has.
+// send opens the span of a message of a call that is about to be sent.
 func (s *spans) send(ctx context.Context, o *telemetry.Operation, k dispatch.CallKey, m *nats.Msg) (context.Context, trace.Span) {
-	ctx, span := s.rec.Message(ctx, o, telemetry.Message{Subject: m.Subject, ID: m.Header.Get(nats.MsgIdHdr),
-		Conversation: k.Call, Size: len(m.Data)})
-	if span.IsRecording() && span.SpanContext().IsSampled() {
-		s.rec.Inject(ctx, m.Header)
-	}
-	return ctx, span
+	return s.rec.Send(ctx, o, telemetry.Message{Subject: m.Subject, ID: m.Header.Get(nats.MsgIdHdr),
+		Conversation: k.Call, Size: len(m.Data)}, m.Header)
 }
 
 // sent ends the span of a message, with what kept it from being sent.
@@ -52,20 +47,12 @@ func sent(span trace.Span, err error) {
 func errorCode(err error) string {
 	var e *subjects.Error
 	switch {
-	case err == nil:
-		return ""
 	case errors.As(err, &e):
 		return string(e.Code)
-	case errors.Is(err, nats.ErrNoResponders):
-		return "no_responders"
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
-		return "timeout"
-	case errors.Is(err, context.Canceled):
-		return "canceled"
 	case errors.Is(err, dispatch.ErrQueueFull):
 		return "queue_full"
 	}
-	return "_OTHER"
+	return telemetry.BusErrorCode(err)
 }
 
 // take opens the span of a job that was handed out. The first time it is a child of the acceptor's, for that is what a

@@ -12,6 +12,7 @@ import (
 	"toolsearch/catalog"
 	"toolsearch/connectors"
 	"toolsearch/subjects"
+	"toolsearch/telemetry"
 )
 
 // The bounds of what is asked of hosts.
@@ -126,7 +127,7 @@ func (h *hosts) once(ctx context.Context, m *nats.Msg) (_ *connectors.LocalAnswe
 	case errors.Is(err, nats.ErrNoResponders):
 		return nil, codeAway, &subjects.ToolError{Message: textHostAway}
 	case err != nil:
-		return nil, errorCode(err), err
+		return nil, telemetry.BusErrorCode(err), err
 	}
 	var said subjects.HostReply
 	if subjects.CheckForeign(reply.Data) != nil || json.Unmarshal(reply.Data, &said) != nil || (said.Error == nil) == (said.Result == nil) {

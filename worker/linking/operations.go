@@ -430,21 +430,14 @@ func (s *Operations) show(ctx context.Context, k key, o *connectors.Operation) {
 	m := &nats.Msg{Subject: s.o.Layout.Root.Card(k.tenant, k.session, o.ID), Header: traceHeader(o.Trace), Data: body}
 	_, span := s.spans.send(ctx, s.spans.publishCard, o.ID, m)
 	err = s.nc.PublishMsg(m)
-	ended(span, errorCode(err))
+	ended(span, telemetry.BusErrorCode(err))
 	if err != nil {
 		s.o.Logger.Warn("a card could not be shown", "tenant", k.tenant, "session", k.session, "operation", o.ID, "error", err)
 	}
 }
 
 func traceHeader(t connectors.OperationTrace) nats.Header {
-	h := nats.Header{}
-	if t.Parent != "" {
-		h[subjects.HeaderTraceParent] = []string{t.Parent}
-	}
-	if t.State != "" {
-		h[subjects.HeaderTraceState] = []string{t.State}
-	}
-	return h
+	return subjects.SetTraceContext(nats.Header{}, t.Parent, t.State)
 }
 
 // journal is the record of one session as the watcher sees it.

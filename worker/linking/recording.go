@@ -2,7 +2,6 @@ package linking
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -97,33 +96,13 @@ func (s *spans) watch(ctx context.Context, o *connectors.Operation, takenOver bo
 		Targets: len(o.Targets), TakenOver: takenOver, Opened: o.Trace.Parent})
 }
 
-// send opens the span of a message about an operation that is about to be sent. It carries the span's context, or that
-// of the watch around it, in place of the one that it has.
+// send opens the span of a message about an operation that is about to be sent.
 func (s *spans) send(ctx context.Context, o *telemetry.Operation, call string, m *nats.Msg) (context.Context, trace.Span) {
-	ctx, span := s.rec.Message(ctx, o, telemetry.Message{Subject: m.Subject, Conversation: call, Size: len(m.Data)})
-	if span.SpanContext().IsSampled() {
-		s.rec.Inject(ctx, m.Header)
-	}
-	return ctx, span
+	return s.rec.Send(ctx, o, telemetry.Message{Subject: m.Subject, Conversation: call, Size: len(m.Data)}, m.Header)
 }
 
 // ended ends the span of a message, with the code of what kept it from being sent or answered.
 func ended(span trace.Span, code string) {
 	telemetry.Fail(span, code, true)
 	span.End()
-}
-
-// errorCode names an error for a span.
-func errorCode(err error) string {
-	switch {
-	case err == nil:
-		return ""
-	case errors.Is(err, nats.ErrNoResponders):
-		return codeAway
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
-		return "timeout"
-	case errors.Is(err, context.Canceled):
-		return "canceled"
-	}
-	return "_OTHER"
 }
