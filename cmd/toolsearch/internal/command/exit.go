@@ -62,13 +62,15 @@ func exitCode(ctx context.Context, err error, started bool) int {
 	var usage usageError
 	var file *catalogfile.Error
 	var settings *config.FileError
+	var value *config.ValueError
 	var dir *embedded.DirError
 	switch {
 	case err == nil:
 		return ExitFound
 	case errors.Is(err, errNothing):
 		return ExitNothing
-	case !started, errors.As(err, &usage), errors.As(err, &file), errors.As(err, &settings), errors.As(err, &dir):
+	case !started, errors.As(err, &usage), errors.As(err, &file), errors.As(err, &settings), errors.As(err, &value),
+		errors.As(err, &dir):
 		return ExitUsage
 	case errors.Is(err, errInterrupted) || ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return ExitInterrupted

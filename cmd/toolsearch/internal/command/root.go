@@ -109,17 +109,10 @@ func (a *app) load(cmd *cobra.Command) (config.Settings, error) {
 		return s, err
 	}
 	for _, w := range warnings {
-		if w.Key == busKey && w.Used != "" {
-			return s, usagef("%s is %s, want %s", w.Source, w.Value, w.Want)
-		}
 		a.warn(w.String())
 	}
 	return s, nil
 }
-
-// busKey is the one setting that is never replaced: a worker on another bus than the one that was meant looks well,
-// and nobody reaches it.
-const busKey = "nats.url"
 
 func (a *app) warn(text string) { a.err.Println(a.err.Warn("warning:"), text) }
 

@@ -189,14 +189,8 @@ func TestWrongValues(t *testing.T) {
 			func(s config.Settings) bool { return s.Log.Level == "info" }},
 		{"root: a..b", nil, []string{"root", `"a..b"`, `using "toolsearch.v1"`},
 			func(s config.Settings) bool { return s.Root == "toolsearch.v1" }},
-		{"nats: {url: 'nats://'}", nil, []string{"nats.url", `"nats://"`, "nats://host:4222"},
-			func(s config.Settings) bool { return s.NATS.URL == "" }},
 		{"tools: {connectors: {origin: here}}", nil, []string{"tools.connectors.origin", `"here"`, "https://host"},
 			func(s config.Settings) bool { return s.Connectors.Origin == "" }},
-		{"nats: {url: 'ftp://bus'}", nil, []string{"nats.url", "nats://, tls://"},
-			func(s config.Settings) bool { return s.NATS.URL == "" }},
-		{"nats: {url: 'nats://bus:99999'}", nil, []string{"nats.url", "nats://host:4222"}, nil},
-		{"nats: {url: 'nats://a,wss://b'}", nil, []string{"nats.url", "websockets"}, nil},
 		{"tools: {connectors: {origin: 'ftp://x'}}", nil, []string{"tools.connectors.origin", `"ftp://x"`, "https://host"},
 			func(s config.Settings) bool { return s.Connectors.Origin == "" }},
 		{"tools: {connectors: {origin: 'https://x?k=s3cret,s3cret'}}", nil, []string{"tools.connectors.origin", "[redacted]"}, nil},
@@ -232,6 +226,31 @@ func TestWrongValues(t *testing.T) {
 		}
 		if test.ok != nil && !test.ok(s) {
 			t.Errorf("%s: settings are not what the warning says", test.yaml)
+		}
+	}
+}
+
+// TestAddressOfTheBus checks that nothing stands in for a wrong one, whoever gave it.
+func TestAddressOfTheBus(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string][]string{
+		"nats://":                  {"TOOLSEARCH_NATS_URL", "nats.url", `"nats://"`, "nats://host:4222"},
+		"ftp://bus":                {"nats.url", "nats://, tls://"},
+		"nats://bus:99999":         {"nats.url", "nats://host:4222"},
+		"nats://a,wss://b":         {"nats.url", "websockets"},
+		"nats://u:s3cret@bus:0":    {"nats.url", "nats://host:4222"},
+		"foo://u:s3cret@bus:4222/": {"nats.url", "nats://, tls://"},
+	} {
+		_, _, err := config.Load(config.Sources{Environ: func() []string { return []string{"TOOLSEARCH_NATS_URL=" + url} }})
+		var wrong *config.ValueError
+		if !errors.As(err, &wrong) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: got %v, want a *config.ValueError without a secret", url, err)
+			continue
+		}
+		for _, w := range want {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: %q does not say %q", url, err, w)
+			}
 		}
 	}
 }

@@ -25,6 +25,8 @@ type key struct {
 	secret bool
 	// located says that the value is an address, in which a secret may stand.
 	located bool
+	// needed says that nothing may stand in for a value that cannot be used: it is an error.
+	needed bool
 	// set parses v into s. Its error says what is wanted ("a whole number"); s is unchanged then.
 	set func(s *Settings, v any) error
 	// get returns the value as it is printed.
@@ -61,8 +63,9 @@ var keys = []key{
 	duration("tools.connectors.entry_timeout", "Bound of one entry with its retries.", time.Millisecond,
 		func(s *Settings) *time.Duration { return &s.Connectors.EntryTimeout }),
 
-	servers("nats.url", "Bus, nats://host:port (several with commas); empty: a worker starts its own server.",
-		func(s *Settings) *string { return &s.NATS.URL }),
+	// A worker on another bus than the one that was meant looks well, and nobody reaches it.
+	needed(servers("nats.url", "Bus, nats://host:port (several with commas); empty: a worker starts its own server.",
+		func(s *Settings) *string { return &s.NATS.URL })),
 	text("nats.creds", "File with a user's JWT and seed.", func(s *Settings) *string { return &s.NATS.Creds }),
 	text("nats.nkey", "File with an nkey seed.", func(s *Settings) *string { return &s.NATS.NKey }),
 	text("nats.tls.ca", "PEM file of the authorities to trust.", func(s *Settings) *string { return &s.NATS.TLS.CA }),
@@ -229,6 +232,11 @@ func origin(path, doc string, at func(*Settings) *string) key {
 		}
 		return nil
 	})
+}
+
+func needed(k key) key {
+	k.needed = true
+	return k
 }
 
 // natsSchemes are those that the NATS client knows; whether they are websockets.

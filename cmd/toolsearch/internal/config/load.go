@@ -68,6 +68,13 @@ func (e *FileError) Error() string {
 // Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.Err }
 
+// ValueError is a value that cannot be used, of a setting that nothing may stand in for.
+type ValueError struct{ Warning Warning }
+
+func (e *ValueError) Error() string {
+	return fmt.Sprintf("%s: %s is %s, want %s", e.Warning.Source, e.Warning.Key, e.Warning.Value, e.Warning.Want)
+}
+
 // bound is the annotation of a flag that sets a key.
 const bound = "toolsearch_setting"
 
@@ -89,7 +96,7 @@ type layer struct {
 	origin func(path string) string
 }
 
-// Load reads all sources. The error is a *[FileError]; everything else that is wrong is a warning.
+// Load reads all sources. The error is a *[FileError] or a *[ValueError]; everything else that is wrong is a warning.
 func Load(src Sources) (Settings, []Warning, error) {
 	if src.Environ == nil {
 		src.Environ = os.Environ
@@ -100,7 +107,11 @@ func Load(src Sources) (Settings, []Warning, error) {
 		return s, nil, err
 	}
 	for _, l := range layers {
-		warnings = append(warnings, l.apply(&s)...)
+		told, err := l.apply(&s)
+		if err != nil {
+			return s, nil, err
+		}
+		warnings = append(warnings, told...)
 	}
 	return s, warnings, nil
 }
@@ -186,8 +197,7 @@ func flagLayer(flags *pflag.FlagSet) layer {
 }
 
 // apply lays the values of one source over s and tells what it did not take.
-func (l layer) apply(s *Settings) []Warning {
-	var warnings []Warning
+func (l layer) apply(s *Settings) (warnings []Warning, err error) {
 	if raw := l.values.Get(toolSearchPath); l.values.Exists(toolSearchPath) {
 		warnings = append(warnings, overlayToolSearch(s, raw, l.origin)...)
 	}
@@ -208,10 +218,14 @@ func (l layer) apply(s *Settings) []Warning {
 			continue // a key with nothing after it says nothing
 		}
 		if err := k.set(s, all[path]); err != nil {
-			warnings = append(warnings, k.warning(s, l.origin(path), all[path], err))
+			w := k.warning(s, l.origin(path), all[path], err)
+			if k.needed {
+				return nil, &ValueError{w}
+			}
+			warnings = append(warnings, w)
 		}
 	}
-	return warnings
+	return warnings, nil
 }
 
 // spreadConnectors reads "connectors: false" as "connectors: {enabled: false}".
