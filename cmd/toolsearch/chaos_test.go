@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -383,14 +384,16 @@ func checkStreams(ctx context.Context, t *testing.T, urls string, all []*sent) {
 // messages reads a whole stream.
 func messages(ctx context.Context, t *testing.T, js jetstream.JetStream, name string) []*jetstream.RawStreamMsg {
 	t.Helper()
-	stream, err := js.Stream(ctx, name)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	stream, err := insist(ctx, func(ctx context.Context) (jetstream.Stream, error) { return js.Stream(ctx, name) })
 	if err != nil {
 		t.Fatalf("stream %s: %v", name, err)
 	}
 	state := stream.CachedInfo().State
 	var out []*jetstream.RawStreamMsg
 	for seq := state.FirstSeq; state.Msgs > 0 && seq <= state.LastSeq; seq++ {
-		m, err := stream.GetMsg(ctx, seq)
+		m, err := insist(ctx, func(ctx context.Context) (*jetstream.RawStreamMsg, error) { return stream.GetMsg(ctx, seq) })
 		if err == nil {
 			out = append(out, m)
 		} else if !strings.Contains(err.Error(), "not found") {
@@ -398,6 +401,18 @@ func messages(ctx context.Context, t *testing.T, js jetstream.JetStream, name st
 		}
 	}
 	return out
+}
+
+// insist asks again what is not answered: a request that meets servers which are about to agree on a leader never is.
+func insist[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
+	for {
+		bounded, cancel := context.WithTimeout(ctx, 5*time.Second)
+		v, err := ask(bounded)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return v, err
+		}
+	}
 }
 
 // figures is what the run was, for whoever reads it.
