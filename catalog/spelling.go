@@ -129,7 +129,7 @@ func (m *misspelling) distance(known string) int {
 		if len(form) < anyFirst && form[0] != word[0] || i > 0 && slices.Equal(form, m.forms[0]) {
 			continue
 		}
-		if d := slipsBetween(form, word, slips); d <= slips {
+		if d := SlipsBetween(form, word, slips); d <= slips {
 			best = min(best, d)
 		}
 	}
@@ -217,7 +217,7 @@ func (n *nearSearch) writtenForm(token string, near []rune) string {
 	look := func(texts ...string) {
 		for _, text := range texts {
 			for form := range formsOf(text, token) {
-				if d := slipsBetween(near, []rune(form), longestSpelling); best == "" || d < distance || d == distance && form < best {
+				if d := SlipsBetween(near, []rune(form), longestSpelling); best == "" || d < distance || d == distance && form < best {
 					best, distance = form, d
 				}
 			}
@@ -276,9 +276,9 @@ func formsOf(text, want string) func(yield func(string) bool) {
 	}
 }
 
-// slipsBetween is the edit distance of two words in which two neighbours that changed places are one slip, or more than
-// most if it is over that.
-func slipsBetween(a, b []rune, most int) int {
+// SlipsBetween is the edit distance of two words in which two neighbours that changed places are one slip, or more than
+// most if it is over that. Words of 50 characters and more are over it.
+func SlipsBetween(a, b []rune, most int) int {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
 		return most + 1
 	}

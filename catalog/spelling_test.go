@@ -79,7 +79,7 @@ func TestSlips(t *testing.T) {
 	word := rapid.SliceOfN(rapid.SampledFrom([]rune("abcé")), 0, 6)
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, most := word.Draw(t, "a"), word.Draw(t, "b"), rapid.IntRange(0, 7).Draw(t, "most")
-		got, want := slipsBetween(a, b, most), naive(slices.Clone(a), slices.Clone(b))
+		got, want := SlipsBetween(a, b, most), naive(slices.Clone(a), slices.Clone(b))
 		if want > most {
 			want = most + 1
 		}

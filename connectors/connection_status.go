@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"toolsearch/catalog"
 	"toolsearch/subjects"
 )
 
@@ -92,11 +93,12 @@ func nearest(name string, names []string) []string {
 	}
 	var found []candidate
 	for _, n := range names {
-		d := distance(name, n)
+		most := max(1, min(len(name), len(n))/3)
+		d := catalog.SlipsBetween([]rune(name), []rune(n), most)
 		if strings.Contains(n, name) || strings.Contains(name, n) {
 			d = min(d, 1)
 		}
-		if d <= max(1, min(len(name), len(n))/3) {
+		if d <= most {
 			found = append(found, candidate{n, d})
 		}
 	}
@@ -111,29 +113,4 @@ func nearest(name string, names []string) []string {
 		out = append(out, c.name)
 	}
 	return out
-}
-
-// distance is how many letters must be put in, taken out, changed or swapped with their neighbour.
-func distance(a, b string) int {
-	x, y := []rune(a), []rune(b)
-	var before, last []int
-	row := make([]int, len(y)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range x {
-		before, last, row = last, row, make([]int, len(y)+1)
-		row[0] = i + 1
-		for j := range y {
-			cost := 1
-			if x[i] == y[j] {
-				cost = 0
-			}
-			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+cost)
-			if i > 0 && j > 0 && x[i] == y[j-1] && x[i-1] == y[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-	}
-	return row[len(y)]
 }

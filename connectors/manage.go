@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -84,7 +85,7 @@ func ParseManage(arguments json.RawMessage) (*Manage, error) {
 	if json.Unmarshal(raw, &fields) != nil {
 		return nil, refuse(textNotAnObject)
 	}
-	for name := range sorted(fields) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if !slices.Contains([]string{"action", "connectors", "force"}, name) {
 			return nil, refuse(textUnknownField(name))
 		}
@@ -108,22 +109,6 @@ func ParseManage(arguments json.RawMessage) (*Manage, error) {
 func refuse(text string) error { return &subjects.ToolError{Message: text} }
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || isNull(raw) }
-
-// sorted yields the names of a map in their order, so that equal mistakes are told equally.
-func sorted(m map[string]json.RawMessage) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		names := make([]string, 0, len(m))
-		for name := range m {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		for _, name := range names {
-			if !yield(name) {
-				return
-			}
-		}
-	}
-}
 
 func (m *Manage) readAction(raw json.RawMessage) error {
 	if absent(raw) {
@@ -229,7 +214,7 @@ func (t *ManageTarget) readFields(i int, raw json.RawMessage) error {
 	if json.Unmarshal(raw, &fields) != nil {
 		return refuse(textTarget(i))
 	}
-	for name := range sorted(fields) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		v := fields[name]
 		ok := true
 		switch name {
