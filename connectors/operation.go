@@ -1,7 +1,6 @@
 package connectors
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -71,7 +70,7 @@ type Target struct {
 
 // NewOperation makes an operation of what a model asked for.
 func NewOperation(id, tenant, session string, m *Manage, surface subjects.Surface, now time.Time) *Operation {
-	op := &Operation{Version: operationVersion, ID: id, Tenant: tenant, Session: session, Nonce: randomHex(), Digest: m.digest(),
+	op := &Operation{Version: operationVersion, ID: id, Tenant: tenant, Session: session, Nonce: subjects.NewCallID(), Digest: m.digest(),
 		Action: m.Action, Force: m.Force, Surface: surface, Deadline: now.Add(OperationBound).UTC(), Seq: 1}
 	for _, t := range m.Targets {
 		kind := subjects.KindHosted
@@ -81,12 +80,6 @@ func NewOperation(id, tenant, session string, m *Manage, surface subjects.Surfac
 		op.Targets = append(op.Targets, Target{Name: t.Name, Kind: kind, Alias: t.Alias, State: subjects.ConnectionPending, Attempt: 1})
 	}
 	return op
-}
-
-func randomHex() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails; it ends the program instead
-	return hex.EncodeToString(b[:])
 }
 
 // ErrOperationVersion is returned by [DecodeOperation] for a record that a worker of another version must take.
