@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
 	"pgregory.net/rapid"
 
 	"toolsearch/cmd/toolsearch/internal/credential"
@@ -94,6 +95,67 @@ func TestSetupFiles(t *testing.T) {
 	}
 	if bytes.Equal(keys[third.Made[0]], readFile(t, third.Made[0])) {
 		t.Error("the rotated key is the old one")
+	}
+}
+
+// TestSetupKeepsTheOperator checks that a repeat hands the servers the operator's token that they have, for they refuse
+// to reload with any other, and that a token of another operator's is replaced.
+func TestSetupKeepsTheOperator(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	done, err := credential.Setup(dir, credential.SetupOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := func(path string) string {
+		for line := range strings.Lines(string(readFile(t, path))) {
+			if token, ok := strings.CutPrefix(line, "operator: "); ok {
+				return strings.TrimSpace(token)
+			}
+		}
+		t.Fatalf("%s names no operator", path)
+		return ""
+	}
+	operator := func() string { return in(done.Resolver) }
+	put := func(token string) {
+		conf := bytes.Replace(readFile(t, done.Resolver), []byte(operator()), []byte(token), 1)
+		if err := os.WriteFile(done.Resolver, conf, 0o644); err != nil { //nolint:gosec // it holds no secret
+			t.Fatal(err)
+		}
+	}
+	key, err := nkeys.FromSeed(bytes.TrimSpace(readFile(t, filepath.Join(dir, "keys", "operator.nk"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := jwt.DecodeOperatorClaims(operator())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Tags.Add("kept") // so that signing it again, within the same second too, gives another text
+	signed, err := first.Encode(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(signed)
+	if _, err := credential.Setup(dir, credential.SetupOptions{Rotate: []roles.Role{roles.Runtime}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := operator(); got != signed {
+		t.Errorf("the operator's token was\n%s and is\n%s", signed, got)
+	}
+
+	other, err := credential.Setup(t.TempDir(), credential.SetupOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, token := range map[string]string{"another operator's": in(other.Resolver), "no token": "eyJ"} {
+		put(token)
+		if _, err := credential.Setup(dir, credential.SetupOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if c, err := jwt.DecodeOperatorClaims(operator()); err != nil || c.Subject != first.Subject {
+			t.Errorf("%s was kept: %v, %v", name, c, err)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 
@@ -83,11 +84,9 @@ func (s *setup) resolver() ([]byte, error) {
 			return nil, err
 		}
 	}
-	top := jwt.NewOperatorClaims(operatorID)
-	top.Name, top.SystemAccount = "toolsearch", ids[system]
-	signed, err := top.Encode(operator)
+	signed, err := s.operator(operator, operatorID, ids[system])
 	if err != nil {
-		return nil, fmt.Errorf("credential: sign the operator: %w", err)
+		return nil, err
 	}
 	var w bytes.Buffer
 	fmt.Fprintf(&w, `# Who may do what, by signed credentials. Written by "toolsearch token setup"; it holds no secret.
@@ -109,6 +108,32 @@ resolver_preload: {
 	}
 	w.WriteString("}\n")
 	return w.Bytes(), nil
+}
+
+// operatorLine is the line of resolver.conf that holds the operator's token.
+var operatorLine = regexp.MustCompile(`(?m)^operator: (\S+)$`)
+
+// operator is the operator's token: the one that resolver.conf holds already, unless it speaks of other keys. A token
+// signed anew differs in its time, and a server that finds another operator refuses to reload.
+func (s *setup) operator(key nkeys.KeyPair, id, systemID string) (string, error) {
+	conf, err := os.ReadFile(s.done.Resolver)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("credential: read the resolver's file: %w", err)
+	}
+	if line := operatorLine.FindSubmatch(conf); line != nil {
+		token := string(line[1])
+		c, err := jwt.DecodeOperatorClaims(token)
+		if err == nil && c.Subject == id && c.Issuer == id && c.SystemAccount == systemID {
+			return token, nil
+		}
+	}
+	c := jwt.NewOperatorClaims(id)
+	c.Name, c.SystemAccount = "toolsearch", systemID
+	token, err := c.Encode(key)
+	if err != nil {
+		return "", fmt.Errorf("credential: sign the operator: %w", err)
+	}
+	return token, nil
 }
 
 // account is an account with what passes its border and the scoped signing keys of its roles.
