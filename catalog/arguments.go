@@ -83,14 +83,24 @@ func argumentFields(raw json.RawMessage) (map[string]json.RawMessage, error) {
 // readFields splits an object in one pass, as nearly all arguments can be; ok is false for what is no object or has a
 // fault, which the slower way tells.
 func readFields(raw json.RawMessage) (fields map[string]json.RawMessage, ok bool) {
-	c := cursor{data: raw}
 	fields = make(map[string]json.RawMessage, 2)
+	ok = Members(raw, func(key, value []byte) { fields[string(key)] = value })
+	return fields, ok && utf8.Valid(raw)
+}
+
+// Members splits a JSON object in one pass, which encoding/json takes several for, and tells each member in its order,
+// repeated keys as often as they stand there. Keys come decoded, values as they stand, both within raw where they can.
+// It returns false for what is no object or no JSON; members before the fault have been told by then.
+func Members(raw []byte, member func(key, value []byte)) bool {
+	c := cursor{data: raw}
 	err := c.object(func(key []byte) error {
 		value, err := c.value()
-		fields[string(key)] = value
+		if err == nil {
+			member(key, value)
+		}
 		return err
 	})
-	return fields, err == nil && c.peek() == 0 && c.pos == len(raw) && utf8.Valid(raw)
+	return err == nil && c.peek() == 0 && c.pos == len(raw)
 }
 
 // stringList reads a list of strings as models write it: a lone string is a list of one, items that stand for

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"strings"
 
+	"toolsearch/catalog"
 	"toolsearch/subjects"
 	"toolsearch/worker/storage"
 )
@@ -201,11 +202,45 @@ type bridgeRequest struct {
 }
 
 func decodeBridge(p []byte) (*bridgeRequest, error) {
+	if req, ok := readBridge(p); ok {
+		return req, nil
+	}
 	var req bridgeRequest
 	if err := decodeObject(p, &req); err != nil {
 		return nil, err
 	}
 	return &req, nil
+}
+
+// readBridge reads a request in one pass, as nearly all can be: the contract's own fields, and texts without an escape.
+// What else JSON may hold, and every fault, is left to the slower way.
+func readBridge(p []byte) (*bridgeRequest, bool) {
+	var req bridgeRequest
+	plain := true
+	ok := catalog.Members(p, func(key, value []byte) {
+		switch string(key) {
+		case "scope":
+			req.Scope = value
+		case "arguments":
+			req.Arguments = value
+		case "call_id":
+			plain = plain && plainText(value, &req.CallID)
+		case "search_streak":
+			plain = plain && plainText(value, &req.SearchStreak)
+		default:
+			plain = false
+		}
+	})
+	return &req, ok && plain
+}
+
+// plainText reads a JSON text that needs no decoding.
+func plainText(value []byte, to *string) bool {
+	if value[0] != '"' || bytes.IndexByte(value, '\\') >= 0 {
+		return false
+	}
+	*to = string(value[1 : len(value)-1])
+	return true
 }
 
 // handle is the scope's handle, or "" for a scope that is an assemble request itself.
