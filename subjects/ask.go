@@ -151,8 +151,10 @@ func (c *Client) once(ctx context.Context, q *question, m *nats.Msg) (*answer, e
 		wait, cancel = context.WithTimeout(ctx, q.patience)
 		defer cancel()
 	}
-	reply, err := c.nc.RequestMsgWithContext(wait, m)
+	reply, err := c.request(wait, m)
 	switch {
+	case AsPermissionError(err) != nil:
+		return nil, err
 	case err != nil && wait.Err() != nil && ctx.Err() == nil:
 		return nil, errUnanswered
 	case err != nil:

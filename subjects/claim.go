@@ -154,10 +154,10 @@ func (b *Bodies) Limit() int64 { return b.opts.Limit }
 
 // Ensure creates the tenant's bucket, or brings it to the options given. It is idempotent.
 func (b *Bodies) Ensure(ctx context.Context, tenant string) error {
-	ctx, cancel := context.WithTimeout(ctx, b.opts.Wait)
+	ctx, cancel := b.bounded(ctx, tenant, b.opts.Wait)
 	defer cancel()
 	_, err := b.js.CreateOrUpdateStream(ctx, b.stream(tenant))
-	return b.storeError(err)
+	return b.storeError(ctx, err)
 }
 
 // stream is the bucket's stream as an object store expects it, but for direct gets: a body is read once, right after
@@ -189,7 +189,7 @@ func (b *Bodies) Put(ctx context.Context, tenant string, body []byte) (Ref, erro
 func (b *Bodies) PutDigest(ctx context.Context, tenant string, body []byte) (Ref, error) {
 	ref := Ref{Digest: Digest(body)}
 	ref.Object = strings.TrimPrefix(ref.Digest, "sha256:")
-	ctx, cancel := context.WithTimeout(ctx, b.wait(len(body)))
+	ctx, cancel := b.bounded(ctx, tenant, b.wait(len(body)))
 	defer cancel()
 	if store, err := b.bucket(ctx, tenant, false); err == nil {
 		info, err := describeObject(ctx, store, tenant, ref.Object)
@@ -204,7 +204,7 @@ func (b *Bodies) put(ctx context.Context, tenant, name string, body []byte) (Ref
 	if int64(len(body)) > b.opts.Limit {
 		return Ref{}, b.tooLarge(int64(len(body)))
 	}
-	ctx, cancel := context.WithTimeout(ctx, b.wait(len(body)))
+	ctx, cancel := b.bounded(ctx, tenant, b.wait(len(body)))
 	defer cancel()
 	for again := false; ; again = true {
 		_, err := b.bucket(ctx, tenant, true)
@@ -215,7 +215,7 @@ func (b *Bodies) put(ctx context.Context, tenant, name string, body []byte) (Ref
 			b.open.Remove(tenant)
 		}
 		if again || !bucketGone(err) {
-			return Ref{}, b.storeError(err)
+			return Ref{}, b.storeError(ctx, err)
 		}
 	}
 }
@@ -264,14 +264,14 @@ func (b *Bodies) Get(ctx context.Context, tenant string, r Ref) ([]byte, error) 
 	if len(r.Object) > bodyNameMax {
 		return nil, fmt.Errorf("%w: its name is over %d bytes", ErrBodyNotFound, bodyNameMax)
 	}
-	bounded, cancel := context.WithTimeout(ctx, b.opts.Wait)
+	bounded, cancel := b.bounded(ctx, tenant, b.opts.Wait)
 	defer cancel()
 	store, err := b.bucket(bounded, tenant, false)
 	if err != nil {
 		if bucketGone(err) {
 			return nil, ErrBodyNotFound
 		}
-		return nil, b.storeError(err)
+		return nil, b.storeError(bounded, err)
 	}
 	info, err := describeObject(bounded, store, tenant, r.Object)
 	switch {
@@ -282,7 +282,7 @@ func (b *Bodies) Get(ctx context.Context, tenant string, r Ref) ([]byte, error) 
 		if bucketGone(err) {
 			return nil, ErrBodyNotFound
 		}
-		return nil, b.storeError(err)
+		return nil, b.storeError(bounded, err)
 	case info.Size > uint64(b.opts.Limit):
 		return nil, b.tooLarge(int64(min(info.Size, 1<<62)))
 	}
@@ -424,12 +424,23 @@ func bucketGone(err error) bool {
 	return errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
-// storeError tells a store that is not for this connection from one that is out of reach for now. A request that was
-// not permitted gets no answer, so the connection's last error has to tell.
-func (b *Bodies) storeError(err error) error {
+// bounded gives the context of a look into the store. A request that was not permitted gets no answer, so it ends with
+// the refusal too.
+func (b *Bodies) bounded(ctx context.Context, tenant string, wait time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	ctx, release := untilRefused(ctx, b.js.Conn(), ofStream(BodyBucket(tenant), b.stream(tenant).Name))
+	return ctx, func() { release(); cancel() }
+}
+
+// storeError tells a store that is not for this connection from one that is out of reach for now. ctx is that of
+// [Bodies.bounded].
+func (b *Bodies) storeError(ctx context.Context, err error) error {
+	refused := causeRefused(ctx)
 	switch {
 	case err == nil:
 		return nil
+	case refused != nil:
+		return fmt.Errorf("%w: %w", ErrNoBodyStore, refused)
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount),
 		errors.Is(err, nats.ErrNoResponders),
 		errors.Is(err, context.DeadlineExceeded) && errors.Is(b.js.Conn().LastError(), nats.ErrPermissionViolation):

@@ -72,10 +72,8 @@ func (s *Session) Cards(ctx context.Context) (iter.Seq2[CardEvent, error], error
 	if err != nil {
 		return nil, fmt.Errorf("subjects: cards: %w", err)
 	}
-	flush, cancel := within(ctx, s.c.opts.Timeout)
-	defer cancel()
-	if err := s.c.nc.FlushWithContext(flush); err != nil {
-		sub.Unsubscribe() //nolint:errcheck // the flush failed first
+	if err := s.c.subscribed(ctx, sub); err != nil {
+		sub.Unsubscribe() //nolint:errcheck // the other error came first
 		return nil, fmt.Errorf("subjects: cards: %w", err)
 	}
 	release := context.AfterFunc(ctx, func() { sub.Unsubscribe() }) //nolint:errcheck // it may be closed already

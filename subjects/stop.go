@@ -37,8 +37,10 @@ func (s *Session) stop(ctx context.Context, template, subject, reason string) (a
 	h := nats.Header{nats.MsgIdHdr: []string{NewCallID()}}
 	s.c.inject(ctx, h)
 	err = s.c.retry(ctx, func() error {
-		reply, err := s.c.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Header: h, Data: body})
+		reply, err := s.c.request(ctx, &nats.Msg{Subject: subject, Header: h, Data: body})
 		switch {
+		case AsPermissionError(err) != nil:
+			return err
 		case errors.Is(err, nats.ErrNoResponders):
 			return &Error{Code: CodeUnavailable, Err: err,
 				Message: "no stream stores stops on this bus; start a worker once, or check the root of the subjects"}

@@ -107,10 +107,8 @@ func (s *Session) watchPlain(ctx context.Context, subject string) (*eventSource,
 	if err != nil {
 		return nil, fmt.Errorf("subjects: watch: %w", err)
 	}
-	flush, cancel := within(ctx, s.c.opts.Timeout)
-	defer cancel()
-	if err := s.c.nc.FlushWithContext(flush); err != nil {
-		sub.Unsubscribe() //nolint:errcheck // the flush failed first
+	if err := s.c.subscribed(ctx, sub); err != nil {
+		sub.Unsubscribe() //nolint:errcheck // the other error came first
 		return nil, fmt.Errorf("subjects: watch: %w", err)
 	}
 	return &eventSource{
@@ -129,9 +127,14 @@ func (s *Session) watchPlain(ctx context.Context, subject string) (*eventSource,
 func (s *Session) watchStream(ctx context.Context, subject string) (*eventSource, error) {
 	setup, cancel := within(ctx, s.c.opts.Timeout)
 	defer cancel()
+	setup, release := untilRefused(setup, s.c.nc, ofStream(s.c.opts.ResultsStream))
+	defer release()
 	consumer, err := s.c.js.OrderedConsumer(setup, s.c.opts.ResultsStream, jetstream.OrderedConsumerConfig{
 		FilterSubjects: []string{subject}, DeliverPolicy: jetstream.DeliverAllPolicy,
 	})
+	if refused := causeRefused(setup); err != nil && refused != nil {
+		err = refused
+	}
 	if err != nil {
 		return nil, fmt.Errorf("subjects: watch: the stream %s cannot be replayed: %w", s.c.opts.ResultsStream, err)
 	}

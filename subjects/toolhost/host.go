@@ -198,7 +198,21 @@ func (h *Host) subscribe() error {
 		h.subs = append(h.subs, sub)
 	}
 	if h.nc.IsConnected() { // otherwise the subscriptions are made when the connection comes
-		return h.nc.FlushTimeout(5 * time.Second)
+		if err := h.nc.FlushTimeout(5 * time.Second); err != nil {
+			return err
+		}
+		return h.refused()
+	}
+	return nil
+}
+
+// refused is the server's refusal of one of the subscriptions, without which a host would wait for ever in silence.
+func (h *Host) refused() error {
+	refused := subjects.AsPermissionError(h.nc.LastError())
+	for _, sub := range h.subs {
+		if refused != nil && refused.Subscribe && refused.Subject == sub.Subject {
+			return refused
+		}
 	}
 	return nil
 }

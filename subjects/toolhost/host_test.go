@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"toolsearch/subjects"
 	"toolsearch/subjects/toolhost"
@@ -484,5 +485,36 @@ func TestServeRefuses(t *testing.T) {
 	}
 	if _, err := toolhost.Serve(nil, ok); err == nil {
 		t.Error("served without a connection")
+	}
+}
+
+// A host whose login may not answer for its name is told so, and does not wait in silence for calls that cannot come.
+func TestServeRefused(t *testing.T) {
+	t.Parallel()
+	s, err := server.NewServer(&server.Options{DontListen: true, NoSigs: true, NoLog: true, Users: []*server.User{{
+		Username: "host", Password: "p", Permissions: &server.Permissions{
+			Subscribe: &server.SubjectPermission{Allow: []string{"toolsearch.v1.host.acme.mine.*"}}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	closed := make(chan struct{})
+	nc, err := nats.Connect("", nats.InProcessServer(s), nats.UserInfo("host", "p"), nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { nc.Close(); <-closed })
+	_, err = toolhost.Serve(nc, toolhost.Options{Tenant: "acme", Host: "another"})
+	if refused := subjects.AsPermissionError(err); refused == nil || !strings.HasPrefix(refused.Subject, "toolsearch.v1.host.acme.another.") {
+		t.Errorf("another's name: %v, want a refusal", err)
+	}
+	h, err := toolhost.Serve(nc, toolhost.Options{Tenant: "acme", Host: "mine"})
+	if err != nil {
+		t.Fatalf("its own name: %v", err)
+	}
+	if err := h.Stop(context.Background()); err != nil {
+		t.Error(err)
 	}
 }
