@@ -12,7 +12,8 @@ import (
 // byte, with the order of its keys and the spelling of its numbers. Arguments that are not one JSON object are returned
 // as they are; a schema that is none, or that is beyond the bounds of [Validate], changes nothing.
 //
-//   - Keys that a provider showed in a safe spelling get their own name back, at any depth.
+//   - Keys that a provider showed in a safe spelling get their own name back, at any depth of what came as objects and
+//     arrays. This is done first: text that is unpacked later keeps the keys that its author wrote.
 //   - "42", "true", "null", "[1]" and "{}" become what the schema asks for; a whole number keeps all its digits.
 //   - A lone value for an array becomes an array of it; a blank string for an object that requires nothing becomes {}.
 //   - Deeper down only strings that hold an array or an object where one is expected are unpacked; a scalar in a string
@@ -39,7 +40,8 @@ func (s *schema) coerce(object []byte) []byte {
 // editor walks a valid JSON text along a shape and notes what to replace.
 type editor struct {
 	text  []byte
-	depth int // of the level at hand, arrays and objects that the text stands in included
+	depth int  // of the level at hand, arrays and objects that the text stands in included
+	inner bool // the text came out of a string: its keys are its own
 	edits []edit
 }
 
@@ -74,7 +76,7 @@ func (e *editor) object(pos int, s *shape, visit func(pos int, s *shape) int) in
 	return eachMember(e.text, pos, func(at span, pos int) int {
 		key := keyBytes(e.text[at.start:at.end])
 		property := s.properties[string(key)]
-		if own, renamed := s.visible[string(key)]; renamed {
+		if own, renamed := s.visible[string(key)]; renamed && !e.inner {
 			if present == nil {
 				present = e.keys(start)
 			}
@@ -118,13 +120,12 @@ func (e *editor) wrap(pos int, s *shape) int {
 	raw := e.text[pos:end]
 	if raw[0] == '"' {
 		if with, ok := e.convert(unquote(raw), s, "array"); ok {
-			e.replace(span{pos, end}, e.unpacked(with, s, false))
+			e.replace(span{pos, end}, with)
 			return end
 		}
 	}
 	with := append(make([]byte, 0, len(raw)+2), '[')
-	with = append(append(with, e.inside(raw, s.items, false)...), ']')
-	e.replace(span{pos, end}, with)
+	e.replace(span{pos, end}, append(append(with, raw...), ']'))
 	return end
 }
 
@@ -135,7 +136,7 @@ func (e *editor) scalar(pos int, s *shape) int {
 		return end
 	}
 	if with, ok := e.convert(unquote(e.text[pos:end]), s, s.one); ok {
-		e.replace(span{pos, end}, e.unpacked(with, s, true))
+		e.replace(span{pos, end}, e.unpacked(with, s))
 	}
 	return end
 }
@@ -178,23 +179,16 @@ func (e *editor) container(pos int, s *shape) int {
 		}
 	case text[0] == '[' && s.array, text[0] == '{' && s.object:
 		if with, err := canonical([]byte(text), MaxDepth-e.depth); err == nil {
-			e.replace(span{pos, end}, e.unpacked(with, s, true))
+			e.replace(span{pos, end}, e.unpacked(with, s))
 		}
 	}
 	return end
 }
 
 // unpacked walks a value that came out of a string.
-func (e *editor) unpacked(text []byte, s *shape, unpack bool) []byte {
-	inner := editor{text: text, depth: e.depth}
-	inner.nested(0, s, unpack)
-	return inner.result()
-}
-
-// inside is unpacked for a value that is going to stand one level deeper.
-func (e *editor) inside(text []byte, s *shape, unpack bool) []byte {
-	inner := editor{text: text, depth: e.depth + 1}
-	inner.nested(0, s, unpack)
+func (e *editor) unpacked(text []byte, s *shape) []byte {
+	inner := editor{text: text, depth: e.depth, inner: true}
+	inner.nested(0, s, true)
 	return inner.result()
 }
 
