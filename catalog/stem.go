@@ -13,18 +13,15 @@ func stem(word string) string {
 	if len(word) < 3 {
 		return word
 	}
-	if s, ok := newerStems[word]; ok {
-		return s
-	}
 	if len(word) > maxRemembered {
-		return english.Stem(word, true)
+		return stemOf(word)
 	}
 	slot := &remembered[maphash.String(seed, word)%uint64(len(remembered))]
 	if r := slot.Load(); r != nil && r.word == word {
 		return r.stem
 	}
 	r := &stemmed{word: strings.Clone(word)}
-	r.stem = english.Stem(r.word, true)
+	r.stem = stemOf(r.word)
 	slot.Store(r)
 	return r.stem
 }
@@ -41,32 +38,28 @@ type stemmed struct{ word, stem string }
 // maxRemembered is the longest word that is remembered, in bytes.
 const maxRemembered = 32
 
-// newerStems are the words whose stems the library, which follows an older release of Snowball, gets otherwise: later
-// releases keep apart what organ-, inter-, univers-, emerg-, later- and past- once made one. The table holds those of
-// the published vocabulary and of the words that occur in tools.
-var newerStems = map[string]string{
-	"added": "add", "adding": "add", "apologist": "apolog", "apologists": "apolog",
-	"archaeologists": "archaeolog", "biologist": "biolog", "biologists": "biolog", "cardiologist": "cardiolog",
-	"cardiologists": "cardiolog", "dermatologist": "dermatolog", "dermatologists": "dermatolog",
-	"ebbed": "ebb", "ebbing": "ebb", "egged": "egg", "emergencies": "emergenc", "emergency": "emergenc",
-	"emergent": "emergent", "entomologist": "entomolog", "erred": "err", "erring": "err", "evening": "evening",
-	"evenings": "evening", "genealogist": "genealog", "geologist": "geolog", "geologists": "geolog",
-	"hying": "hie", "interfered": "interfer", "interfering": "interfer", "internal": "internal",
-	"internality": "internal", "internalization": "internal", "internalize": "internal",
-	"internalized": "internal", "internalizes": "internal", "internally": "internal",
-	"internalness": "internal", "internals": "internal", "international": "internat",
-	"internationally": "internat", "internationals": "internat", "internment": "internment",
-	"internments": "internment", "interval": "interval", "intervals": "interval", "lateral": "lateral",
-	"laterally": "lateral", "neurologist": "neurolog", "neurologists": "neurolog", "offed": "off",
-	"offing": "off", "oncologist": "oncolog", "oncologists": "oncolog", "organic": "organic",
-	"organically": "organic", "organism": "organism", "organization": "organiz", "organizations": "organiz",
-	"organize": "organiz", "organized": "organiz", "organizer": "organiz", "organizers": "organiz",
-	"organizing": "organiz", "ornithologist": "ornitholog", "ornithologists": "ornitholog", "paste": "paste",
-	"pasted": "paste", "pastes": "paste", "pasting": "paste", "psychologist": "psycholog",
-	"psychologists": "psycholog", "radiologist": "radiolog", "radiologists": "radiolog",
-	"sociologist": "sociolog", "sociologists": "sociolog", "technologist": "technolog",
-	"technologists": "technolog", "universal": "universal", "universalize": "universal",
-	"universally": "universal", "universities": "universiti", "university": "universiti",
-	"urologist": "urolog", "urologists": "urolog", "vying": "vie", "zoologist": "zoolog",
-	"zoologists": "zoolog",
+// stemOf is the stem of a word of three letters and more. The library follows an older release of Snowball, so the words
+// that the releases may read in two ways go by the newer rules.
+func stemOf(word string) string {
+	if newer(word) {
+		return publishedStem(word)
+	}
+	return english.Stem(word, true)
+}
+
+// newerBeginnings are what later releases keep apart, as organ- from organize, and the words with an ending of their own.
+var newerBeginnings = []string{
+	"emerg", "inter", "later", "organ", "past", "univers", "even", "exceed", "proceed", "succeed",
+}
+
+// newer reports whether a word of three letters and more is one that the releases of Snowball may read in two ways:
+// beside those of the beginnings, words as biologist, added, and vying.
+func newer(word string) bool {
+	for _, b := range newerBeginnings {
+		if strings.HasPrefix(word, b) {
+			return true
+		}
+	}
+	return word[1] == word[2] && strings.IndexByte("aeo", word[0]) >= 0 ||
+		strings.HasPrefix(word[1:], "ying") || strings.Contains(word, "ogist")
 }
