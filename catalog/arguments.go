@@ -159,17 +159,30 @@ func listItems(raw json.RawMessage) ([]json.RawMessage, bool) {
 
 // itemText is the trimmed text of an item, empty for what stands for nothing: null, false, zero, "", [] and {}.
 func itemText(item json.RawMessage) string {
-	switch text := valueText(item); {
+	switch text := itemForm(item); {
 	case len(item) > 0 && item[0] == '"':
 		return strings.TrimSpace(text)
-	case text == "null", text == "false", text == "[]", text == "{}":
+	case text == "null", text == "False", text == "[]", text == "{}":
 		return ""
-	case text == "true":
-		return "True" // as a list of mixed values has always been read
 	default:
 		if f, ok := readFloat(item); ok && f == 0 {
 			return ""
 		}
+		return text
+	}
+}
+
+// itemForm is the text of an item of a list of strings. A boolean is spelled True or False, as a list of mixed values
+// has always been read.
+func itemForm(item json.RawMessage) string {
+	switch text := valueText(item); {
+	case len(item) > 0 && item[0] == '"':
+		return text
+	case text == "true":
+		return "True"
+	case text == "false":
+		return "False"
+	default:
 		return text
 	}
 }

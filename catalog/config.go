@@ -217,7 +217,7 @@ func (o *overlay) number(was int, key string, raw json.RawMessage, lo, hi int) i
 	return used
 }
 
-// names reads the defer list: each item's own text, trimmed; blanks and nulls are dropped, repeats too.
+// names reads the defer list: the text of each item, trimmed; blanks and nulls are dropped, repeats too.
 func (o *overlay) names(was []string, raw json.RawMessage) []string {
 	if absent(raw) {
 		return was
@@ -236,7 +236,7 @@ func (o *overlay) names(was []string, raw json.RawMessage) []string {
 		if string(item) == "null" {
 			continue
 		}
-		if name := strings.TrimSpace(valueText(item)); name != "" {
+		if name := strings.TrimSpace(itemForm(item)); name != "" {
 			names = append(names, name)
 		}
 	}

@@ -99,6 +99,8 @@ func TestOverlayKeepsBase(t *testing.T) {
 		{"one field", `{"listing":"auto"}`, changed(func(c *Config) { c.Listing = Auto }), 0},
 		{"lower maximum", `{"max_search_limit":3}`, changed(func(c *Config) { c.MaxSearchLimit, c.SearchDefaultLimit = 3, 3 }), 0},
 		{"default over maximum", `{"search_default_limit":41}`, changed(func(c *Config) { c.SearchDefaultLimit = 40 }), 1},
+		{"defer of mixed values", `{"defer":[true,2,"x",false,null,2.5]}`,
+			changed(func(c *Config) { c.Defer = []string{"2", "2.5", "False", "True", "x"} }), 0},
 		{"empty defer", `{"defer":[]}`, changed(func(c *Config) { c.Defer = []string{} }), 0},
 		{"not a number", `{"threshold_pct":"nan"}`, changed(func(c *Config) { c.ThresholdPct = 100 }), 1},
 		{"infinite limit", `{"max_search_limit":1e999}`, base, 1},
