@@ -30,8 +30,8 @@ type failure struct {
 // the one whose schema has the type of the value there. If one is ahead of all others it is told in the place of the
 // branches, and so on down; otherwise the anyOf or oneOf itself is told.
 //
-// A value of the wrong type fails nothing else in the library. Where enum or const stand before type in the schema,
-// they are told in its place, since they say more.
+// A value of the wrong type fails nothing else in the library. Where an enum or a const that it fails as well stands
+// before type in the schema, that is told in its place, since it says more.
 type picker struct {
 	schema    *value
 	arguments any
@@ -87,10 +87,23 @@ func (p *picker) each(e *jsonschema.ValidationError, base []string, visit func(f
 		f.keyword, f.names = "dependencies", k.Missing
 	case *kind.Not:
 		f.keyword = "not"
+	case *kind.ExclusiveMinimum:
+		f.keyword = p.bound(f, "exclusiveMinimum", "minimum")
+	case *kind.ExclusiveMaximum:
+		f.keyword = p.bound(f, "exclusiveMaximum", "maximum")
 	default:
 		f.keyword = strings.Join(e.ErrorKind.KeywordPath(), ".")
 	}
 	visit(f)
+}
+
+// bound names the keyword of an exclusive bound. In draft 4 exclusive is a boolean beside the bound, which is what
+// fails.
+func (p *picker) bound(f failure, exclusive, plain string) string {
+	if v := p.schema.at(f.pointer()).get(exclusive); v != nil && v.kind == kindTrue {
+		return plain
+	}
+	return exclusive
 }
 
 // falseSchema names the keyword under which a schema is just false. The unevaluated and additional ones speak of the
@@ -229,7 +242,7 @@ func (p *picker) mistyped(f failure) int {
 	return 1
 }
 
-// preferValues tells enum or const in the place of a type that comes after them.
+// preferValues tells an enum or a const that fails in the place of a type that comes after it.
 func (p *picker) preferValues(f *failure) {
 	if f.keyword != "type" {
 		return
@@ -238,11 +251,13 @@ func (p *picker) preferValues(f *failure) {
 	if node == nil {
 		return
 	}
+	v, _ := at(p.arguments, f.path)
 	for _, m := range node.members {
-		if m.key == "type" {
+		switch {
+		case m.key == "type":
 			return
-		}
-		if m.key == "enum" || m.key == "const" {
+		case m.key == "const" && !m.value.equals(v),
+			m.key == "enum" && !slices.ContainsFunc(m.value.items, func(item *value) bool { return item.equals(v) }):
 			f.keyword = m.key
 			return
 		}

@@ -26,6 +26,8 @@ func TestChoice(t *testing.T) {
 		{"enum before type", `{"properties":{"a":{"enum":["x"],"type":"string"}}}`, `{"a":1}`, "arguments.a", "enum"},
 		{"type before enum", `{"properties":{"a":{"type":"string","enum":["x"]}}}`, `{"a":1}`, "arguments.a", "type"},
 		{"const before type", `{"properties":{"a":{"const":"x","type":"string"}}}`, `{"a":1}`, "arguments.a", "const"},
+		{"an enum that holds is not told", `{"properties":{"a":{"enum":["x",1.0],"type":"string"}}}`, `{"a":1}`, "arguments.a", "type"},
+		{"nor is a const that holds", `{"properties":{"a":{"const":{"k":[true,null,"x"]},"type":["string","null"]}}}`, `{"a":{"k":[true,null,"x"]}}`, "arguments.a", "type"},
 		{"a name of the wrong form", `{"properties":{"a":{"propertyNames":{"pattern":"^x"}}}}`, `{"a":{"y":1}}`, "arguments.a", "pattern"},
 		{"a property that is false", `{"properties":{"a":false}}`, `{"a":1}`, "arguments.a", "properties"},
 		{"unevaluated properties", `{"properties":{"a":{}},"unevaluatedProperties":false}`, `{"a":1,"b":1}`, "arguments", "unevaluatedProperties"},
@@ -34,6 +36,10 @@ func TestChoice(t *testing.T) {
 		{"contains", `{"properties":{"a":{"contains":{"type":"integer"}}}}`, `{"a":["x","y"]}`, "arguments.a", "contains"},
 		{"then", `{"if":{"properties":{"k":{"const":1}}},"then":{"required":["b"]}}`, `{"k":1}`, "arguments", "required"},
 		{"dependencies of draft 7", `{"$schema":"http://json-schema.org/draft-07/schema#","dependencies":{"a":["b"]}}`, `{"a":1}`, "arguments", "dependencies"},
+		{"an exclusive minimum of draft 4", `{"$schema":"http://json-schema.org/draft-04/schema#","properties":{"a":{"minimum":3,"exclusiveMinimum":true}}}`, `{"a":3}`, "arguments.a", "minimum"},
+		{"an exclusive maximum of draft 4", `{"$schema":"http://json-schema.org/draft-04/schema#","properties":{"a":{"exclusiveMaximum":true,"maximum":3}}}`, `{"a":3}`, "arguments.a", "maximum"},
+		{"an exclusive minimum", `{"properties":{"a":{"exclusiveMinimum":3}}}`, `{"a":3}`, "arguments.a", "exclusiveMinimum"},
+		{"an enum of draft 7 with a value twice", `{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"enum":["x","y","x"]}}}`, `{"a":"z"}`, "arguments.a", "enum"},
 		{"a key that is no identifier", `{"properties":{"a b":{"properties":{"0":{"items":{"type":"null"}}}}}}`, `{"a b":{"0":["\"é"]}}`, `arguments["a b"]["0"][0]`, "type"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

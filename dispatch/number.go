@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 	"unicode"
@@ -148,6 +149,16 @@ func asciiDigits(s string) string {
 
 // maxMagnitude bounds the decimal exponent and the significant digits of a number that is validated.
 const maxMagnitude = 400
+
+// sameNumber compares two JSON numbers by value.
+func sameNumber(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, okX := new(big.Rat).SetString(comparableNumber(a))
+	y, okY := new(big.Rat).SetString(comparableNumber(b))
+	return okX && okY && x.Cmp(y) == 0
+}
 
 // comparableNumber spells a JSON number so that exact arithmetic on it is cheap. Numbers of up to [maxMagnitude] digits and
 // exponents of that size, which is more than any float holds, are returned as they are. Beyond, 1e999999 would cost

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -188,6 +189,33 @@ func (v *value) plain() any {
 		return out
 	}
 	return json.Number(comparableNumber(v.text))
+}
+
+// equals reports whether v is the same JSON value as a decoded one: numbers by value, objects without order.
+func (v *value) equals(decoded any) bool {
+	switch d := decoded.(type) {
+	case nil:
+		return v.kind == kindNull
+	case bool:
+		return v.kind == kindTrue && d || v.kind == kindFalse && !d
+	case string:
+		return v.kind == kindString && v.text == d
+	case json.Number:
+		return v.kind == kindNumber && sameNumber(v.text, d.String())
+	case []any:
+		return v.kind == kindArray && slices.EqualFunc(v.items, d, (*value).equals)
+	case map[string]any:
+		if v.kind != kindObject || len(v.members) != len(d) {
+			return false
+		}
+		for _, m := range v.members {
+			if other, ok := d[m.key]; !ok || !m.value.equals(other) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }
 
 // resolve follows a local JSON pointer reference such as "#/$defs/Item" from the root v; nil where it leads nowhere.
