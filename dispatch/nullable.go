@@ -14,10 +14,12 @@ const tickFormat = "toolsearch-step"
 
 // The reasons why a schema is not used for validation.
 var (
-	errOutside = errors.New("the schema refers outside itself")
-	errDialect = errors.New("the schema's dialect is not supported")
-	errPattern = errors.New("the schema has a pattern that cannot be used here")
-	errBound   = errors.New("the schema has a bound that is beyond all floating-point numbers")
+	errOutside   = errors.New("the schema refers outside itself")
+	errDialect   = errors.New("the schema's dialect is not supported")
+	errPattern   = errors.New("the schema has a pattern that cannot be used here")
+	errNoPattern = errors.New("the schema has a pattern that is no regular expression")
+	errFormat    = errors.New("the schema has a format that is no text")
+	errBound     = errors.New("the schema has a bound that is beyond all floating-point numbers")
 )
 
 // literals are the keywords whose values are data, whatever they look like, and the objects that hold no schemas.
@@ -44,14 +46,18 @@ var negations = []string{"not", "oneOf", "if", "contains"}
 //   - OpenAPI's nullable is removed; where it was true, the type gains null, or, where there is none, the node becomes
 //     {"anyOf": [node, {"type": "null"}]}. In const, default, enum, example and examples nothing is touched.
 //   - format becomes the step counter.
+//   - What a draft does not know it does not assert: dependencies went with 2019-09. What drafts 6 and 7 do not mind, a
+//     value that is twice in an enum, is there once.
 //   - A pattern of ECMA that Go's linear-time engine lacks (look-around, back references) is dropped, and the rest
-//     still holds. Where that could refuse a valid call, under a negation, the schema is not used at all.
+//     still holds. Where that could refuse a valid call, under a negation, the schema is not used at all, and neither
+//     is one with a pattern that is none in any dialect: it is malformed.
 //   - A size beyond any that there can be becomes the largest one that the library can hold. A bound that no float holds
 //     means nothing: the schema is not used at all.
 //   - A dialect that is not known counts as 2020-12.
 type rewriter struct {
 	dropped    bool // a pattern was dropped
 	negatedRef bool // a reference stands below a negation
+	draft      int  // 4, 6, 7, or 2019 for that and what came after it
 	err        error
 	enumerated int // the cost of comparing a value with those of all enums
 }
@@ -66,6 +72,7 @@ func (r *rewriter) rewrite(root *value) (*value, error) {
 	if oldDialect(root.str("$schema")) {
 		return nil, errDialect
 	}
+	r.draft = draft(root.str("$schema"))
 	out := r.schema(&copied, false)
 	if r.err == nil && r.dropped && r.negatedRef {
 		r.err = errPattern
@@ -85,6 +92,19 @@ func unknownDialect(uri string) bool { return !slices.Contains(dialects, dialect
 func oldDialect(uri string) bool {
 	name := dialectName(uri)
 	return name == "json-schema.org/draft-03/schema" || name == "json-schema.org/draft-02/schema"
+}
+
+// draft is the draft that a dialect is of.
+func draft(uri string) int {
+	switch dialectName(uri) {
+	case "json-schema.org/draft-04/schema":
+		return 4
+	case "json-schema.org/draft-06/schema":
+		return 6
+	case "json-schema.org/draft-07/schema":
+		return 7
+	}
+	return 2019
 }
 
 func dialectName(uri string) string {
@@ -107,9 +127,12 @@ func (r *rewriter) schema(v *value, negated bool) *value {
 		case m.key == "nullable":
 			nullable = m.value.kind == kindTrue
 		case m.key == "format":
+			if m.value.kind != kindString {
+				r.err = errFormat
+			}
+		case m.key == "dependencies" && r.draft == 2019:
 		case m.key == "$schema" && m.value.kind == kindString && unknownDialect(m.value.text):
-		case m.key == "pattern" && m.value.kind == kindString && !usablePattern(m.value.text):
-			r.drop(negated)
+		case m.key == "pattern" && m.value.kind == kindString && r.unusable(m.value.text, negated):
 		default:
 			out.members = append(out.members, member{m.key, r.keyword(m, negated)})
 		}
@@ -134,6 +157,9 @@ func (r *rewriter) keyword(m member, negated bool) *value {
 	negated = negated || slices.Contains(negations, m.key)
 	switch {
 	case m.key == "enum":
+		if r.draft == 6 || r.draft == 7 {
+			v = withoutRepeats(v)
+		}
 		for _, item := range v.items {
 			r.enumerated += comparisonCost(item)
 		}
@@ -151,7 +177,7 @@ func (r *rewriter) keyword(m member, negated bool) *value {
 	case slices.Contains(namedSchemas, m.key) && v.kind == kindObject:
 		out := &value{kind: kindObject, members: make([]member, len(v.members))}
 		for i, named := range v.members {
-			if m.key == "patternProperties" && !usablePattern(named.key) {
+			if m.key == "patternProperties" && patternFault(named.key) != nil {
 				r.err = errPattern // without it additionalProperties would refuse what it allows
 			}
 			out.members[i] = member{named.key, r.schema(named.value, negated)}
@@ -179,6 +205,20 @@ func (r *rewriter) bound(m member) *value {
 	return m.value
 }
 
+// withoutRepeats is an array with the first of equal texts only.
+func withoutRepeats(v *value) *value {
+	seen := make(map[string]bool, len(v.items))
+	out := *v
+	out.items = nil
+	for _, item := range v.items {
+		if text := string(item.append(nil)); !seen[text] {
+			seen[text] = true
+			out.items = append(out.items, item)
+		}
+	}
+	return &out
+}
+
 // comparisonCost weighs the comparison of a value: numbers are compared as exact fractions, the rest at once or soon.
 func comparisonCost(v *value) int {
 	switch v.kind {
@@ -190,11 +230,17 @@ func comparisonCost(v *value) int {
 	return 1
 }
 
-func (r *rewriter) drop(negated bool) {
-	r.dropped = true
-	if negated {
-		r.err = errPattern
+// unusable reports whether a pattern is left out, and notes where the schema cannot be used without it.
+func (r *rewriter) unusable(pattern string, negated bool) bool {
+	fault := patternFault(pattern)
+	if fault == nil {
+		return false
 	}
+	r.dropped = true
+	if negated || errors.Is(fault, errNoPattern) {
+		r.err = fault
+	}
+	return true
 }
 
 // allowNull adds null to the type of a node.
@@ -211,6 +257,22 @@ func (v *value) allowNull() {
 			v.members[i].value = &value{kind: kindArray, items: append(slices.Clone(m.value.items), null)}
 		}
 	}
+}
+
+// withoutTicks is a rewritten value as it can be shown: without the step counter, which is no author's.
+func withoutTicks(v *value) *value {
+	out := *v
+	out.items = make([]*value, len(v.items))
+	for i, item := range v.items {
+		out.items[i] = withoutTicks(item)
+	}
+	out.members = make([]member, 0, len(v.members))
+	for _, m := range v.members {
+		if m.key != "format" || m.value.text != tickFormat {
+			out.members = append(out.members, member{m.key, withoutTicks(m.value)})
+		}
+	}
+	return &out
 }
 
 // orNull is {"anyOf": [v, {"type": "null"}]}.

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"errors"
+	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"strings"
@@ -48,9 +50,32 @@ func compilePattern(ecma string) (*pattern, error) {
 	return p, err
 }
 
-func usablePattern(ecma string) bool {
+// patternFault says why a pattern is not used: errPattern if the engine lacks what it needs, errNoPattern if no engine
+// could read it; nil if it is.
+func patternFault(ecma string) error {
 	_, err := compilePattern(ecma)
-	return err == nil
+	var fault *syntax.Error
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &fault):
+		return errPattern
+	}
+	switch fault.Code {
+	case syntax.ErrMissingParen, syntax.ErrUnexpectedParen, syntax.ErrInvalidCharRange,
+		syntax.ErrMissingRepeatArgument, syntax.ErrTrailingBackslash:
+		return errNoPattern
+	case syntax.ErrMissingBracket:
+		if !strings.Contains(ecma, "[]") && !strings.Contains(ecma, "[^]") { // ECMA's nothing and anything
+			return errNoPattern
+		}
+	case syntax.ErrInvalidRepeatSize:
+		var least, most int
+		if n, _ := fmt.Sscanf(fault.Expr, "{%d,%d}", &least, &most); n == 2 && least > most {
+			return errNoPattern
+		}
+	}
+	return errPattern
 }
 
 // MatchString reports whether s contains a match.

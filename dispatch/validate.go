@@ -236,7 +236,7 @@ func (s *schema) detail(f failure, arguments any) string {
 	got, _ := at(arguments, f.path)
 	node, want := s.tree.at(f.pointer()).get(f.keyword), ""
 	if node != nil {
-		want = clipRunes(string(node.append(nil)), maxDetail)
+		want = clipRunes(string(withoutTicks(node).append(nil)), maxDetail)
 	}
 	switch f.keyword {
 	case "type":

@@ -34,6 +34,7 @@ func TestValidateGoesAhead(t *testing.T) {
 		{"a number of properties", `{"maxProperties":9223372036854775808}`, `{"a":[1]}`},
 		{"a number of those that fit", `{"properties":{"a":{"contains":{},"maxContains":36893488147419103232}}}`, `{"a":[1]}`},
 		{"a property of the name maxLength", `{"properties":{"maxLength":{"maximum":5}}}`, `{"maxLength":1}`},
+		{"dependencies, which went with 2019-09", `{"dependencies":{"a":["b"]}}`, `{"a":1}`},
 		{"a required name that a provider spells otherwise", `{"required":["a~b"],"properties":{"a~b":{"type":"integer"}}}`, `{"a_b":"1"}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -64,6 +65,12 @@ func TestValidateCannotCheck(t *testing.T) {
 		{"draft 3", `{"$schema":"http://json-schema.org/draft-03/schema#","properties":{"a":{"type":"string"}}}`, `{"a":1}`},
 		{"a pattern of names that cannot be used", `{"patternProperties":{"^a(?!b)":{}},"additionalProperties":false}`, `{"x":1}`},
 		{"a pattern that cannot be used below a negation", `{"not":{"properties":{"a":{"pattern":"(?<=b)c"}}}}`, `{"a":"x"}`},
+		{"an open bracket", `{"properties":{"a":{"pattern":"["},"b":{"type":"string"}}}`, `{"b":1}`},
+		{"an open group", `{"properties":{"a":{"pattern":"a(b"},"b":{"type":"string"}}}`, `{"b":1}`},
+		{"a group that was never opened", `{"properties":{"a":{"items":{"pattern":"a)"}},"b":{"type":"string"}}}`, `{"b":1}`},
+		{"nothing to repeat", `{"properties":{"a":{"pattern":"*a"},"b":{"type":"string"}}}`, `{"b":1}`},
+		{"from more to less", `{"properties":{"a":{"pattern":"a{2,1}"},"b":{"type":"string"}}}`, `{"b":1}`},
+		{"a format that is no text", `{"properties":{"a":{"format":5},"b":{"type":"string"}}}`, `{"b":1}`},
 		{"a length beyond floats", `{"properties":{"a":{"maxLength":1e400},"b":{"type":"string"}}}`, `{"a":"x","b":1}`},
 		{"another, written in full", `{"properties":{"a":{"maxItems":1` + strings.Repeat("0", 400) + `}}}`, `{"a":[1]}`},
 		{"a shortest length beyond floats", `{"properties":{"a":{"minLength":1e400}}}`, `{"a":"x"}`},
@@ -84,12 +91,14 @@ func TestValidateCannotCheck(t *testing.T) {
 // A pattern that cannot be used is dropped and nothing else with it.
 func TestValidateWithoutOnePattern(t *testing.T) {
 	t.Parallel()
-	schema := []byte(`{"properties":{"a":{"type":"string","pattern":"(?<=b)c"}}}`)
-	if got, err := Validate("t", schema, []byte(`{"a":"x"}`)); err != nil || got.Unchecked != "" {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if _, err := Validate("t", schema, []byte(`{"a":1}`)); err == nil {
-		t.Error("a number is taken for a string")
+	for _, pattern := range []string{`(?<=b)c`, `[^]*`, `a{1,2000}`, `\\1`} {
+		schema := []byte(`{"properties":{"a":{"type":"string","pattern":"` + pattern + `"}}}`)
+		if got, err := Validate("t", schema, []byte(`{"a":"x"}`)); err != nil || got.Unchecked != "" {
+			t.Errorf("%s: %+v, %v", pattern, got, err)
+		}
+		if _, err := Validate("t", schema, []byte(`{"a":1}`)); err == nil {
+			t.Errorf("%s: a number is taken for a string", pattern)
+		}
 	}
 }
 
@@ -108,6 +117,20 @@ func TestRefusalBody(t *testing.T) {
 		got, merr := subjects.MarshalModel(err)
 		if merr != nil || string(got) != tc.want {
 			t.Errorf("got  %s, %v\nwant %s", got, merr, tc.want)
+		}
+	}
+}
+
+// What is told of a schema is what its author wrote.
+func TestRefusalShowsTheSchema(t *testing.T) {
+	t.Parallel()
+	for schema, want := range map[string]string{
+		`{"properties":{"a":{"anyOf":[{"type":"string","format":"uri"},{"type":"null"}]}}}`: `[{"type":"string"},{"type":"null"}]`,
+		`{"properties":{"a":{"not":{"items":{"minimum":0}}}}}`:                              `{"items":{"minimum":0}}`,
+	} {
+		_, err := Validate("t", []byte(schema), []byte(`{"a":[1]}`))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want it to hold %s", err, want)
 		}
 	}
 }
