@@ -131,6 +131,7 @@ func (r *rewriter) schema(v *value, negated bool) *value {
 				r.err = errFormat
 			}
 		case m.key == "dependencies" && r.draft == 2019:
+			r.keyword(m, negated) // for a reference that leads outside
 		case m.key == "$schema" && m.value.kind == kindString && unknownDialect(m.value.text):
 		case m.key == "pattern" && m.value.kind == kindString && r.unusable(m.value.text, negated):
 		default:

@@ -60,6 +60,7 @@ func TestValidateCannotCheck(t *testing.T) {
 		{"a file", `{"properties":{"a":{"$ref":"file:///etc/hostname"}}}`, `{"a":1}`},
 		{"a relative reference", `{"$id":"https://example.com/x","properties":{"a":{"$ref":"y.json"}}}`, `{"a":1}`},
 		{"an outside dialect within", `{"properties":{"a":{"$id":"z","$schema":"https://example.com/d","type":"string"},"b":{"$ref":"other"}}}`, `{"a":1}`},
+		{"an outside reference in what no draft knows", `{"dependencies":{"b":{"$ref":"https://example.com/x"}},"properties":{"a":{"type":"string"}}}`, `{"a":1}`},
 		{"a dangling reference", `{"properties":{"a":{"$ref":"#/$defs/none"},"b":{"type":"string"}}}`, `{"b":1}`},
 		{"a circle", `{"$ref":"#"}`, `{"a":1}`},
 		{"draft 3", `{"$schema":"http://json-schema.org/draft-03/schema#","properties":{"a":{"type":"string"}}}`, `{"a":1}`},
