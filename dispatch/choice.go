@@ -31,7 +31,7 @@ type failure struct {
 // branches, and so on down; otherwise the anyOf or oneOf itself is told.
 //
 // A value of the wrong type fails nothing else in the library. Where an enum or a const that it fails as well stands
-// before type in the schema, that is told in its place, since it says more.
+// before type in the schema, that is told in its place, since it says more; in a branch the two are no lead.
 type picker struct {
 	schema    *value
 	arguments any
@@ -197,7 +197,7 @@ func (p *picker) descend(f failure) failure {
 				}
 			})
 		}
-		if !found || tie {
+		if _, another := p.otherThanType(best); !found || tie || another {
 			return f
 		}
 		f = best
@@ -244,22 +244,27 @@ func (p *picker) mistyped(f failure) int {
 
 // preferValues tells an enum or a const that fails in the place of a type that comes after it.
 func (p *picker) preferValues(f *failure) {
+	if keyword, ok := p.otherThanType(*f); ok && p.compareText(failure{at: f.at, keyword: keyword}, *f) < 0 {
+		f.keyword = keyword
+	}
+}
+
+// otherThanType is the enum or the const, the first of them, that a value of the wrong type fails as well.
+func (p *picker) otherThanType(f failure) (keyword string, fails bool) {
 	if f.keyword != "type" {
-		return
+		return "", false
 	}
 	node := p.schema.at(f.pointer())
 	if node == nil {
-		return
+		return "", false
 	}
 	v, _ := at(p.arguments, f.path)
 	for _, m := range node.members {
 		switch {
-		case m.key == "type":
-			return
 		case m.key == "const" && !m.value.equals(v),
 			m.key == "enum" && !slices.ContainsFunc(m.value.items, func(item *value) bool { return item.equals(v) }):
-			f.keyword = m.key
-			return
+			return m.key, true
 		}
 	}
+	return "", false
 }

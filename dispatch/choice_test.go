@@ -22,6 +22,7 @@ func TestChoice(t *testing.T) {
 		{"the deepest branch", `{"properties":{"a":{"oneOf":[{"type":"string"},{"type":"object","properties":{"k":{"type":"integer"}}}]}}}`, `{"a":{"k":"x"}}`, "arguments.a.k", "type"},
 		{"a branch within a branch", `{"properties":{"a":{"anyOf":[{"type":"null"},{"type":"object","properties":{"k":{"oneOf":[{"type":"null"},{"type":"string","maxLength":1}]}}}]}}}`, `{"a":{"k":"xx"}}`, "arguments.a.k", "maxLength"},
 		{"two missing names are no lead", `{"properties":{"a":{"anyOf":[{"type":"object","required":["x","y"]},{"type":"null"}]}}}`, `{"a":{}}`, "arguments.a", "anyOf"},
+		{"nor are a type and an enum", `{"properties":{"a":{"anyOf":[{"properties":{"k":{"enum":["x"],"type":"string"}},"type":"object"},{"type":"null"}]}}}`, `{"a":{"k":1}}`, "arguments.a", "anyOf"},
 		{"two branches match", `{"properties":{"a":{"oneOf":[{"type":"integer"},{"type":"number"}]}}}`, `{"a":1}`, "arguments.a", "oneOf"},
 		{"enum before type", `{"properties":{"a":{"enum":["x"],"type":"string"}}}`, `{"a":1}`, "arguments.a", "enum"},
 		{"type before enum", `{"properties":{"a":{"type":"string","enum":["x"]}}}`, `{"a":1}`, "arguments.a", "type"},
