@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/url"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -43,7 +46,7 @@ type ConnectOptions struct {
 	InboxPrefix string
 	// Timeout bounds one attempt to connect. 0: 2 s.
 	Timeout time.Duration
-	// ReconnectWait is the pause between attempts, before jitter. 0: 1 s.
+	// ReconnectWait is the pause between attempts; up to a quarter is added by chance. 0: 1 s.
 	ReconnectWait time.Duration
 	// PingInterval is how often the connection is tried. 0: 20 s.
 	PingInterval time.Duration
@@ -128,16 +131,64 @@ func Connect(ctx context.Context, o ConnectOptions) (*nats.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts := append(o.behaviour(), secure...)
+	away := &outage{log: o.Logger, redact: o.redactError}
+	opts := append(o.behaviour(away), secure...)
 	nc, err := nats.Connect(strings.Join(o.URLs, ","), append(opts, o.Extra...)...)
 	if err != nil {
 		return nil, fmt.Errorf("worker: connect: %s", o.redact(err.Error()))
 	}
+	away.conn.Store(nc)
 	return nc, nil
 }
 
+// outage tells why there is no connection: at once, and every minute while that lasts.
+type outage struct {
+	log    *slog.Logger
+	redact func(error) string
+	conn   atomic.Pointer[nats.Conn] // nil until there is one to ask
+
+	mu   sync.Mutex
+	last error // what the last attempt failed of, before the server could answer
+	told time.Time
+}
+
+const tellAgain = time.Minute
+
+// saysNothing holds of what is no more than that every attempt has failed; the next one has a reason.
+func saysNothing(err error) bool { return err == nil || errors.Is(err, nats.ErrNoServers) }
+
+func (a *outage) failed(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last = err
+}
+
+func (a *outage) over() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last, a.told = nil, time.Time{}
+}
+
+// tell is called before each round of attempts. A login that a server refuses is told by no handler, only kept.
+func (a *outage) tell() {
+	nc := a.conn.Load()
+	if nc == nil || nc.IsClosed() {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	err := nc.LastError()
+	if saysNothing(err) {
+		err = a.last
+	}
+	if !saysNothing(err) && time.Since(a.told) >= tellAgain {
+		a.told = time.Now()
+		a.log.Warn("cannot connect to NATS and tries again", "error", a.redact(err))
+	}
+}
+
 // behaviour is how the connection lives. The handlers are set here, before a service is added, which wraps them.
-func (o ConnectOptions) behaviour() []nats.Option {
+func (o ConnectOptions) behaviour(away *outage) []nats.Option {
 	log, metrics := o.Logger, o.Telemetry.Metrics()
 	opts := []nats.Option{
 		nats.Name(o.Name),
@@ -145,11 +196,15 @@ func (o ConnectOptions) behaviour() []nats.Option {
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
 		nats.IgnoreAuthErrorAbort(),
-		nats.ReconnectWait(o.ReconnectWait),
+		nats.CustomReconnectDelay(func(int) time.Duration {
+			away.tell()
+			return o.ReconnectWait + rand.N(o.ReconnectWait/4+1)
+		}),
 		nats.ReconnectBufSize(-1),
 		nats.PingInterval(o.PingInterval),
 		nats.PermissionErrOnSubscribe(true),
 		nats.ConnectHandler(func(nc *nats.Conn) {
+			away.over()
 			log.Info("connected to NATS", "server", nc.ConnectedUrlRedacted())
 		}),
 		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
@@ -162,9 +217,11 @@ func (o ConnectOptions) behaviour() []nats.Option {
 			log.Warn("lost the connection to NATS", "error", o.redactError(err))
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
+			away.over()
 			log.Info("reconnected to NATS", "server", nc.ConnectedUrlRedacted())
 		}),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
+			away.failed(err)
 			log.Debug("could not reconnect to NATS", "error", o.redactError(err))
 		}),
 		nats.ClosedHandler(func(*nats.Conn) { log.Info("the connection to NATS is closed") }),

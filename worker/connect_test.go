@@ -8,10 +8,14 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"log/slog"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -194,5 +198,47 @@ func TestInboxPrefix(t *testing.T) {
 	}
 	if got := string(m.Data); len(got) < 14 || got[:14] != "_INBOX_worker." {
 		t.Fatalf("asked with %q", got)
+	}
+}
+
+// Whoever reads the log at its usual level learns why a worker has no connection: nobody there, or a refused login, of
+// which no handler tells.
+func TestTellsWhyItCannotConnect(t *testing.T) {
+	t.Parallel()
+	closed := func(t *testing.T) string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		return "nats://" + l.Addr().String()
+	}
+	for name, test := range map[string]struct {
+		url  string
+		want string
+	}{
+		"nobody there":  {closed(t), "connection refused"},
+		"login refused": {secureServer(t, &server.Options{Username: "u", Password: "p"}), "Authorization Violation"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			log := &logBook{}
+			nc, err := Connect(t.Context(), ConnectOptions{URLs: []string{test.url}, User: "u", Password: "s3cret",
+				ReconnectWait: time.Millisecond, Logger: slog.New(log)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			told := regexp.MustCompile(`^WARN cannot connect to NATS and tries again error=.*` + test.want)
+			await(t, log.seen("cannot connect to NATS and tries again"), "the reason")
+			log.mu.Lock()
+			defer log.mu.Unlock()
+			if !slices.ContainsFunc(log.lines, told.MatchString) {
+				t.Errorf("the log is %q, want %q in it", log.lines, test.want)
+			}
+			if strings.Contains(strings.Join(log.lines, " "), "s3cret") {
+				t.Errorf("the password is logged: %q", log.lines)
+			}
+		})
 	}
 }

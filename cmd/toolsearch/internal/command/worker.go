@@ -26,7 +26,7 @@ JetStream, on the loopback address. Start as many as you like on one bus: any of
 
 Settings come from a file (--config), the environment and flags, each over the one before. --print-config prints the
 result as a file and ends. A value that is not understood is told and replaced, and stops no start; only the address of
-the bus is never replaced.
+the bus, the root and the number of copies are never replaced.
 
 Traces, metrics and logs are exported as the standard OTEL_* variables say, and not at all without them. --admin serves
 /healthz, /readyz, /metrics, /buildinfo and, to callers on this machine, /debug/pprof/.
@@ -39,7 +39,7 @@ second signal ends it at once.
   toolsearch worker --nats nats://bus:4222 --creds worker.creds
   toolsearch worker --config toolsearch.yaml --print-config
   TOOLSEARCH_TOOLS_TOOL_SEARCH_LISTING=off toolsearch worker`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := a.load(cmd)
 			if err != nil {
@@ -104,9 +104,6 @@ func (a *app) work(ctx context.Context, s config.Settings) error {
 		return err
 	}
 	w.worker.Store(n.Worker())
-	if url := n.URL(); url != "" {
-		log.Info("started a NATS server of its own", "url", url, "dir", s.Embedded.Dir)
-	}
 	<-ctx.Done()
 	log.Info("draining", "reason", context.Cause(ctx).Error())
 	// The signal has ended ctx; the drain has its own time.

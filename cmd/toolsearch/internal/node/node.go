@@ -55,6 +55,7 @@ func (n *Node) start(ctx context.Context, s config.Settings, log *slog.Logger) (
 		if n.bus, err = StartBus(s.Embedded, log); err != nil {
 			return err
 		}
+		log.Info("started a NATS server of its own", "url", n.bus.ClientURL(), "dir", s.Embedded.Dir)
 	}
 	if n.gateway, err = gateway(s.Connectors, log, n.rec); err != nil {
 		return err
