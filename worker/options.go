@@ -19,6 +19,14 @@ import (
 // otherwise.
 const Version = "0.1.0"
 
+// The bounds of a worker that names none.
+const (
+	DefaultConcurrency     = 64   // requests that run side by side
+	DefaultQueueFactor     = 16   // requests that wait for each that may run
+	DefaultCallConcurrency = 1024 // calls that wait for their results, and as many before them
+	DefaultTenantShare     = 0.75 // part of the places that one tenant may take
+)
+
 // Options configure [New]. The zero value is a worker of the contract's defaults.
 type Options struct {
 	// Layout says under which root the worker answers and where it keeps things. All workers of an installation must
@@ -100,11 +108,11 @@ func (o Options) withDefaults() Options {
 		o.ToolSearch = &c
 	}
 	defaultTo(&o.SearchStreak, catalog.DefaultSearchStreak)
-	defaultTo(&o.Concurrency, 64)
-	defaultTo(&o.QueueDepth, 16*o.Concurrency)
-	defaultTo(&o.CallConcurrency, 1024)
-	defaultTo(&o.CallQueueDepth, 1024)
-	defaultTo(&o.TenantShare, 0.75)
+	defaultTo(&o.Concurrency, DefaultConcurrency)
+	defaultTo(&o.QueueDepth, DefaultQueueFactor*o.Concurrency)
+	defaultTo(&o.CallConcurrency, DefaultCallConcurrency)
+	defaultTo(&o.CallQueueDepth, DefaultCallConcurrency)
+	defaultTo(&o.TenantShare, DefaultTenantShare)
 	defaultTo(&o.LargeBodies, 4)
 	defaultTo(&o.CacheBytes, 1<<30)
 	defaultTo(&o.RequestTimeout, time.Minute)

@@ -12,6 +12,12 @@ import (
 	"toolsearch/worker/storage"
 )
 
+// The bounds of a runner that names none.
+const (
+	DefaultSlots       = 64 // calls that run side by side
+	DefaultTenantSlots = 32 // calls of one tenant that run at a time, over all workers
+)
+
 // Options configures [New]. The zero value of each field is its default.
 type Options struct {
 	// Layout names the streams; they must exist before [Calls.Start]. Use the one that was given to storage.Ensure.
@@ -58,10 +64,10 @@ func (o Options) withDefaults() Options {
 		o.Connectors = noConnectors{}
 	}
 	if o.Slots == 0 {
-		o.Slots = 64
+		o.Slots = DefaultSlots
 	}
 	if o.TenantSlots == 0 {
-		o.TenantSlots = 32
+		o.TenantSlots = DefaultTenantSlots
 	}
 	if o.AckWait == 0 {
 		o.AckWait = 30 * time.Second

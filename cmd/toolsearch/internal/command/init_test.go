@@ -90,7 +90,7 @@ func TestInit(t *testing.T) {
 		err  string
 	}{
 		"three copies on one server": {[]string{"--replicas", "3"}, command.ExitRefused, "replicas"},
-		"no number of copies":        {[]string{"--replicas", "9"}, command.ExitFound, "using 1"}, // told, and replaced, as every setting
+		"no number of copies":        {[]string{"--replicas", "9"}, command.ExitUsage, "from 1 to 5"}, // nothing may stand in for it
 		"empty tenant":               {[]string{"--tenant", ""}, command.ExitUsage, "--tenant"},
 		"bad timeout":                {[]string{"--timeout", "0s"}, command.ExitUsage, "--timeout"},
 	} {

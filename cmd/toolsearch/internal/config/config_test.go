@@ -173,8 +173,8 @@ func TestWrongValues(t *testing.T) {
 		want []string // what the one warning must hold
 		ok   func(config.Settings) bool
 	}{
-		{"worker: {queue: many}", nil, []string{"worker.queue", `"many"`, "a whole number", "using 0"},
-			func(s config.Settings) bool { return s.Worker.Queue == 0 }},
+		{"worker: {queue: many}", nil, []string{"worker.queue", `"many"`, "a whole number", "using 1024"},
+			func(s config.Settings) bool { return s.Worker.Queue == 1024 }},
 		{"worker: {queue: 9}", []string{"TOOLSEARCH_WORKER_QUEUE=-1"},
 			[]string{"TOOLSEARCH_WORKER_QUEUE", `"-1"`, "from 0 to", "using 9"},
 			func(s config.Settings) bool { return s.Worker.Queue == 9 }},
@@ -184,11 +184,9 @@ func TestWrongValues(t *testing.T) {
 			func(s config.Settings) bool { return s.Worker.Cache == 1<<30 }},
 		{"worker: {core_tools: 7}", nil, []string{"worker.core_tools", "7", "a list of names"},
 			func(s config.Settings) bool { return s.Worker.CoreTools == nil }},
-		{"worker: {tenant_share: 3}", nil, []string{"worker.tenant_share", "3", "from 0 to 1", "using 0"}, nil},
+		{"worker: {tenant_share: 3}", nil, []string{"worker.tenant_share", "3", "from 0 to 1", "using 0.75"}, nil},
 		{"log: {level: loud}", nil, []string{"log.level", `"loud"`, "one of debug, info", `using "info"`},
 			func(s config.Settings) bool { return s.Log.Level == "info" }},
-		{"root: a..b", nil, []string{"root", `"a..b"`, `using "toolsearch.v1"`},
-			func(s config.Settings) bool { return s.Root == "toolsearch.v1" }},
 		{"tools: {connectors: {origin: here}}", nil, []string{"tools.connectors.origin", `"here"`, "https://host"},
 			func(s config.Settings) bool { return s.Connectors.Origin == "" }},
 		{"tools: {connectors: {origin: 'ftp://x'}}", nil, []string{"tools.connectors.origin", `"ftp://x"`, "https://host"},
@@ -251,6 +249,46 @@ func TestAddressOfTheBus(t *testing.T) {
 			if !strings.Contains(err.Error(), w) {
 				t.Errorf("%s: %q does not say %q", url, err, w)
 			}
+		}
+	}
+}
+
+// TestNothingStandsIn checks that a worker neither joins another installation nor thins out a bus by mistake.
+func TestNothingStandsIn(t *testing.T) {
+	t.Parallel()
+	for variable, want := range map[string]string{
+		"TOOLSEARCH_ROOT=a..b":          "subject tokens",
+		"TOOLSEARCH_STORE_REPLICAS=33":  "from 1 to 5",
+		"TOOLSEARCH_STORE_REPLICAS=two": "a whole number",
+	} {
+		_, _, err := config.Load(config.Sources{Environ: func() []string { return []string{variable} }})
+		var wrong *config.ValueError
+		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want a *config.ValueError that says %q", variable, err, want)
+		}
+	}
+}
+
+// TestSettingsAreWhole checks that where 0 stands for a default the default is there, also one that follows another
+// setting, and that it is printed.
+func TestSettingsAreWhole(t *testing.T) {
+	t.Parallel()
+	s, warnings := load(t, "worker: {concurrency: 8, calls: 0}", nil)
+	if len(warnings) > 0 {
+		t.Error(warnings)
+	}
+	want := config.Default()
+	want.Worker.Concurrency, want.Worker.Queue = 8, 128
+	if diff := cmp.Diff(want, s); diff != "" {
+		t.Error(diff)
+	}
+	printed, err := s.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"concurrency: 8", "queue: 128", "tenant_share: 0.75", "calls: 1024", "runners: 64", "tenant_calls: 32"} {
+		if !strings.Contains(string(printed), "\n  "+line+"\n") {
+			t.Errorf("%q is not printed:\n%s", line, printed)
 		}
 	}
 }

@@ -2,12 +2,13 @@
 // before it.
 //
 // It is not the place where settings are used: it turns text into a typed [Settings] and tells what it did not
-// understand. It never fails because of a value. A wrong value is a [Warning] that names the key, the value and what
-// is used instead, which is the value of the next lower source, and at last the default.
+// understand. A wrong value is a [Warning] that names the key, the value and what is used instead, which is the value of
+// the next lower source, and at last the default. Where nothing may stand in for a value (the bus's address, the root,
+// the number of copies) it is an error.
 //
 //	settings, warnings, err := config.Load(config.Sources{File: "toolsearch.yaml", Flags: cmd.Flags()})
 //	if err != nil {
-//		return err // the file itself cannot be read, or is not YAML
+//		return err // the file itself cannot be read, or is not YAML; or a value that nothing may stand in for
 //	}
 //	for _, w := range warnings {
 //		logger.Warn("setting ignored", "key", w.Key, "value", w.Value, "used", w.Used)

@@ -16,6 +16,8 @@ import (
 	"toolsearch/dispatch"
 	"toolsearch/subjects"
 	"toolsearch/telemetry"
+	"toolsearch/worker"
+	"toolsearch/worker/durable"
 )
 
 // key is one setting: where it stands, what it is for, how it is read into [Settings] and written again.
@@ -35,7 +37,8 @@ type key struct {
 
 // keys is the table of every setting outside tools.tool_search, in the order in which they are printed.
 var keys = []key{
-	root("root", "First part of every subject; two installations on one bus take two roots."),
+	// A worker with another root than the one that was meant answers in another installation, or to nobody.
+	needed(root("root", "First part of every subject; two installations on one bus take two roots.")),
 
 	connectorsEnabled("tools.connectors.enabled", "false: connector routes are never touched."),
 	origin("tools.connectors.origin", "Gateway, scheme://host[:port]; empty: connectors are invisible.",
@@ -80,8 +83,9 @@ var keys = []key{
 	boolean("embedded.sync_always", "Write every message to the disk before it is acknowledged (power loss).",
 		func(s *Settings) *bool { return &s.Embedded.SyncAlways }),
 
-	number("store.replicas", "Copies of every stream and bucket, 1 to 5; 3 survive the loss of one server.", 1, 5,
-		func(s *Settings) *int { return &s.Store.Replicas }),
+	// Fewer copies than were meant would be made of what a bus holds already.
+	needed(number("store.replicas", "Copies of every stream and bucket, 1 to 5; 3 survive the loss of one server.", 1, 5,
+		func(s *Settings) *int { return &s.Store.Replicas })),
 	boolean("store.memory", "Keep streams and buckets in memory: nothing survives the server.",
 		func(s *Settings) *bool { return &s.Store.Memory }),
 
@@ -89,7 +93,7 @@ var keys = []key{
 		func(s *Settings) *string { return &s.Worker.Name }),
 	number("worker.concurrency", "Requests that run side by side; 0: the default.", 0, 1<<16,
 		func(s *Settings) *int { return &s.Worker.Concurrency }),
-	number("worker.queue", "Requests that wait for a place; 0: the default.", 0, 1<<20,
+	number("worker.queue", "Requests that wait for a place; 0: 16 for each that runs.", 0, 1<<20,
 		func(s *Settings) *int { return &s.Worker.Queue }),
 	fraction("worker.tenant_share", "Part of all places that one tenant may take, up to 1; 0: the default.",
 		func(s *Settings) *float64 { return &s.Worker.TenantShare }),
@@ -136,7 +140,27 @@ var keys = []key{
 }
 
 // Default is the configuration without any source.
-func Default() Settings {
+func Default() Settings { return defaults().filled() }
+
+// filled puts the default where 0 stands for it, also for one that follows another setting.
+func (s Settings) filled() Settings {
+	fill(&s.Worker.Concurrency, worker.DefaultConcurrency)
+	fill(&s.Worker.Queue, worker.DefaultQueueFactor*s.Worker.Concurrency)
+	fill(&s.Worker.TenantShare, worker.DefaultTenantShare)
+	fill(&s.Worker.Calls, worker.DefaultCallConcurrency)
+	fill(&s.Worker.Runners, durable.DefaultSlots)
+	fill(&s.Worker.TenantCalls, durable.DefaultTenantSlots)
+	return s
+}
+
+func fill[T int | float64](field *T, value T) {
+	if *field == 0 {
+		*field = value
+	}
+}
+
+// defaults is what the sources are laid over.
+func defaults() Settings {
 	return Settings{
 		Root:       string(subjects.DefaultRoot),
 		ToolSearch: defaultToolSearch(),

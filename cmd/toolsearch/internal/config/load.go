@@ -101,7 +101,7 @@ func Load(src Sources) (Settings, []Warning, error) {
 	if src.Environ == nil {
 		src.Environ = os.Environ
 	}
-	s := Default()
+	s := defaults()
 	layers, warnings, err := readLayers(src)
 	if err != nil {
 		return s, nil, err
@@ -113,7 +113,7 @@ func Load(src Sources) (Settings, []Warning, error) {
 		}
 		warnings = append(warnings, told...)
 	}
-	return s, warnings, nil
+	return s.filled(), warnings, nil
 }
 
 func readLayers(src Sources) ([]layer, []Warning, error) {
@@ -248,7 +248,8 @@ func emptySection(path string, v any) bool {
 }
 
 func (k key) warning(s *Settings, source string, v any, want error) Warning {
-	w := Warning{Key: k.path, Source: source, Value: show(v), Want: want.Error(), Used: show(k.get(s))}
+	used := s.filled()
+	w := Warning{Key: k.path, Source: source, Value: show(v), Want: want.Error(), Used: show(k.get(&used))}
 	if k.secret {
 		w.Value, w.Used = redacted, redacted
 	}

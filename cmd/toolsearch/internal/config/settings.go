@@ -89,7 +89,7 @@ type Store struct {
 	Memory   bool
 }
 
-// Worker bounds one worker. 0 leaves a bound to package worker.
+// Worker bounds one worker.
 type Worker struct {
 	Name         string        // tells this worker from others; empty: made from the machine's name
 	Concurrency  int           // requests that run side by side
