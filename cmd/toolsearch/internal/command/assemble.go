@@ -26,7 +26,7 @@ bridge tools with the listing of the rest. The scope is the handle for search, d
 		Example: `  toolsearch assemble --sample
   toolsearch assemble --catalog catalogs --enabled github,linear --context-length 200000
   toolsearch assemble --catalog tools.json --json | jq .tools`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := a.request(cmd, &s)
 			if err != nil {

@@ -42,7 +42,7 @@ With --nats it measures the workers that answer there; the echo answers from thi
 		Example: `  toolsearch bench
   toolsearch bench --catalog catalogs --json
   toolsearch bench --tools 30000 --duration 60s`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			tools, err := untilEnd(cmd.Context(), func() (json.RawMessage, error) { return a.benchTools(&b) })
 			if err != nil {

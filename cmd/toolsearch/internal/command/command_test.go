@@ -141,7 +141,7 @@ func TestExitCodes(t *testing.T) {
 		"nothing described":   {[]string{"describe", "--catalog", catalog, "mcp__garden__mow"}, command.ExitNothing, ""},
 		"assembled":           {[]string{"assemble", "--catalog", catalog}, command.ExitFound, ""},
 		"sample":              {[]string{"search", "--sample", "create an issue"}, command.ExitFound, ""},
-		"unknown verb":        {[]string{"serch"}, command.ExitUsage, "Did you mean this?"},
+		"unknown verb":        {[]string{"serch"}, command.ExitUsage, `did you mean search?`},
 		"unknown flag":        {[]string{"search", "--catlog", "x"}, command.ExitUsage, "--catlog"},
 		"no query":            {[]string{"search", "--catalog", catalog}, command.ExitUsage, "no query"},
 		"no tools":            {[]string{"search", "x"}, command.ExitUsage, "--catalog"},
@@ -154,7 +154,7 @@ func TestExitCodes(t *testing.T) {
 		"cert without key":    {[]string{"assemble", "--catalog", catalog, "--tls-cert", "command_test.go"}, command.ExitUsage, "--tls-key"},
 		"missing config":      {[]string{"assemble", "--catalog", catalog, "--config", "none.yaml"}, command.ExitUsage, "none.yaml"},
 		"scope and catalog":   {[]string{"search", "--scope", "x", "--catalog", catalog, "q"}, command.ExitUsage, "--catalog"},
-		"malformed scope":     {[]string{"search", "--scope", "x", "q"}, command.ExitRefused, "BAD_REQUEST"},
+		"malformed scope":     {[]string{"search", "--scope", "x", "q"}, command.ExitUsage, "--scope"},
 		"unknown scope":       {[]string{"search", "--scope", "sha256:" + strings.Repeat("0", 64), "q"}, command.ExitRefused, "SCOPE_NOT_FOUND"},
 		"unknown parent":      {[]string{"assemble", "--catalog", catalog, "--parent", "sha256:" + strings.Repeat("0", 64)}, command.ExitRefused, "SCOPE_NOT_FOUND"},
 		"no worker":           {[]string{"search", "--catalog", catalog, "--root", "nobody.here", "q"}, command.ExitRefused, "no worker answers"},
@@ -191,12 +191,68 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestNoSuchAction(t *testing.T) {
+// TestMisspelt checks that a wrong word is named before what stands behind it is read, with the word that may have been
+// meant.
+func TestMisspelt(t *testing.T) {
 	t.Parallel()
-	for _, group := range []string{"connections", "jobs", "token"} {
-		if got := run(t, "", group, "conect"); got.code != command.ExitUsage || !strings.Contains(got.err, `unknown command "conect"`) {
-			t.Errorf("%s: exit code %d; out: %s err: %s", group, got.code, got.out, got.err)
+	for line, want := range map[string]string{
+		"connections conect":                         `unknown command "conect" for "toolsearch connections"; did you mean connect?`,
+		"connections conect --nats x chat":           `unknown command "conect" for "toolsearch connections"; did you mean connect?`,
+		"connections --config x.yaml conect --force": `unknown command "conect" for "toolsearch connections"`,
+		"connections --config=x.yaml conect":         `unknown command "conect" for "toolsearch connections"`,
+		"connections conect --help":                  `unknown command "conect" for "toolsearch connections"`,
+		"connections nothing-like-it --nats x":       `unknown command "nothing-like-it" for "toolsearch connections"` + "\n",
+		"jobs lst --json":                            `unknown command "lst" for "toolsearch jobs"; did you mean list?`,
+		"jobs sho --tenant acme id":                  `unknown command "sho" for "toolsearch jobs"; did you mean show?`,
+		"token runtme --tenant acme":                 `unknown command "runtme" for "toolsearch token"; did you mean runtime?`,
+		"serch --sample mail":                        `unknown command "serch" for "toolsearch"; did you mean search?`,
+		"help serch":                                 `unknown command "serch" for "toolsearch"; did you mean search?`,
+		"help connections conect":                    `unknown command "conect" for "toolsearch connections"; did you mean connect?`,
+		"jobs --json list":                           "unknown flag: --json; write the flags of a command behind it: toolsearch jobs <command> --json",
+		"search --smaple mail":                       "unknown flag: --smaple; did you mean --sample?",
+		"search --nothing-like-it mail":              "unknown flag: --nothing-like-it\n",
+		"search --sample mail --limit many":          `--limit is "many"; it must be a whole number`,
+		"search --sample mail --timeout 5":           `--timeout is "5"; it must be a duration such as 30s or 5m`,
+		"search --sample=perhaps mail":               `--sample is "perhaps"; it must be true or false`,
+		"search mail --sample --tenant":              "flag needs an argument: --tenant",
+		"search --sample mail --tenant=":             "--tenant is empty",
+		"stop --session=":                            "--session is empty",
+		"jobs show --tenant= call":                   "--tenant is empty",
+		"jobs list extra":                            `list takes no argument; it was given "extra"`,
+		"watch x":                                    `watch takes no argument; it was given "x"`,
+		"jobs show":                                  "it was given 0 arguments",
+		"assemble --sample --parent x":               `--parent is "x"`,
+		"connections status --scope x":               `--scope is "x"`,
+		"assemble --sample --context-length -5":      "--context-length must be more than 0",
+		"init --replicas 9":                          "from 1 to 5",
+		"search --root a..b --sample mail":           "subject tokens",
+		"health --admin nowhere":                     `--admin is "nowhere"`,
+		"eval --sets no-such-folder":                 "no-such-folder: cannot be read: no such file or directory",
+		"eval --sets command_test.go":                "is no folder",
+		"token worker --key no-such-key":             "toolsearch token setup",
+	} {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			got := run(t, "", strings.Fields(line)...)
+			if got.code != command.ExitUsage || !strings.Contains(got.err, want) || !strings.Contains(got.err, "--help") {
+				t.Errorf("exit code %d, want %q and where to read more; out: %s err: %s", got.code, want, got.out, got.err)
+			}
+		})
+	}
+	for _, line := range []string{"", "help", "help search", "help connections connect", "connections", "connections --help",
+		"connections connect --help", "completion bash", "__complete sear"} {
+		if got := run(t, "", strings.Fields(line)...); got.code != command.ExitFound || got.out == "" {
+			t.Errorf("%q: exit code %d; err: %s", line, got.code, got.err)
 		}
+	}
+}
+
+// TestToolSearchIsTold checks that a value of --tool-search which cannot be taken is told.
+func TestToolSearchIsTold(t *testing.T) {
+	t.Parallel()
+	got := ask(t, "assemble", "--catalog", catalog, "--tool-search", `{"threshold_pct": 900}`)
+	if got.code != command.ExitFound || !strings.Contains(got.err, "threshold_pct cannot be 900") {
+		t.Errorf("exit code %d, err: %s", got.code, got.err)
 	}
 }
 
@@ -221,7 +277,7 @@ func TestJSONIsTheReply(t *testing.T) {
 		"search":   {[]string{"search", "--catalog", catalog, "--json", "tree"}, `{"queries": ["tree"], "total_available": `},
 		"describe": {[]string{"describe", "--catalog", catalog, "--json", "mcp__garden__rake"}, `{"tools": {"mcp__garden__rake": {`},
 		"mistake":  {[]string{"search", "--catalog", catalog, "--json", "--arguments", "{}"}, `{"error": "`},
-		"refused":  {[]string{"search", "--scope", "x", "--json", "q"}, `{"error":{"code":"BAD_REQUEST",`},
+		"refused":  {[]string{"search", "--scope", "sha256:" + strings.Repeat("0", 64), "--json", "q"}, `{"error":{"code":"SCOPE_NOT_FOUND",`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -260,7 +316,7 @@ func TestPrintConfig(t *testing.T) {
 	if got.code != command.ExitFound {
 		t.Fatalf("exit code %d: %s", got.code, got.err)
 	}
-	for _, want := range []string{"url: nats://flag:1", "name: kept", "tool_search:", "token: '[redacted]'"} {
+	for _, want := range []string{"url: nats://flag:1", "name: kept", "tool_search:", "token: '[redacted]'", "queue: 1024", "tenant_share: 0.75"} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("%q is not printed:\n%s", want, got.out)
 		}
@@ -268,7 +324,7 @@ func TestPrintConfig(t *testing.T) {
 	if strings.Contains(got.out, "s3cret") {
 		t.Error("the token is printed")
 	}
-	for _, want := range []string{"warning:", "worker.queue", `"many"`, "using 0"} {
+	for _, want := range []string{"warning:", "worker.queue", `"many"`, "using 1024"} {
 		if !strings.Contains(got.err, want) {
 			t.Errorf("the warning does not say %q: %s", want, got.err)
 		}

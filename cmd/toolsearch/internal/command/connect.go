@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,6 +70,17 @@ func (c *client) validate() error {
 	return nil
 }
 
+// named refuses a session without a name, which is likely a variable that is not set.
+func (c *client) named() error {
+	switch {
+	case c.tenant == "":
+		return usagef("--tenant is empty; leave it out for the tenant \"default\"")
+	case c.session == "":
+		return usagef("--session is empty; leave it out for the session \"cli\"")
+	}
+	return nil
+}
+
 // asking is an open session.
 type asking struct {
 	*subjects.Session
@@ -81,7 +93,7 @@ func (q *asking) Close() { q.nc.Close() }
 
 // ask connects and opens the session of the flags.
 func (a *app) ask(cmd *cobra.Command, c *client) (*asking, error) {
-	if err := c.validate(); err != nil {
+	if err := errors.Join(c.validate(), c.named()); err != nil {
 		return nil, err
 	}
 	settings, err := a.load(cmd)
@@ -115,18 +127,56 @@ func (a *app) connect(ctx context.Context, s config.NATS, timeout time.Duration,
 		url = defaultURL
 	}
 	options = append(options, nats.Timeout(min(timeout, 5*time.Second)),
-		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) { a.warn(busError(sub, err)) }))
+		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+			if subjects.AsPermissionError(err) == nil { // whoever asked is told
+				a.warn(busError(sub, err))
+			}
+		}))
 	nc, err := nats.Connect(url, append(options, more...)...)
 	switch {
 	case err == nil:
 		return nc, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
-		return nil, fmt.Errorf("the NATS server refused this user; check --creds, --nkey or --tls-cert: %w", err)
 	default:
-		return nil, fmt.Errorf("no NATS server answers at %s; start one with `toolsearch worker`, or name yours with --nats: %w",
-			config.Redact(url), err)
+		return nil, notConnected(s, url, err)
+	}
+}
+
+// notConnected says why there is no connection and what to do about it.
+func notConnected(s config.NATS, url string, err error) error {
+	var authority x509.UnknownAuthorityError
+	var name x509.HostnameError
+	at := config.Redact(url)
+	switch {
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked),
+		errors.Is(err, nats.ErrAccountAuthExpired):
+		return fmt.Errorf("the NATS server at %s refused this login; %s: %w", at, otherLogin(s, url), err)
+	case errors.As(err, &authority), errors.As(err, &name):
+		return fmt.Errorf("the certificate of the NATS server at %s is not trusted; name its authority with --tls-ca: %w", at, err)
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		return fmt.Errorf("the NATS server at %s speaks no TLS; write nats:// and leave --tls-ca, --tls-cert and --tls-key out: %w", at, err)
+	default:
+		return fmt.Errorf("no NATS server answers at %s; start one with `toolsearch worker`, or name yours with --nats: %w", at, err)
+	}
+}
+
+// otherLogin says what to do about a login that was refused.
+func otherLogin(s config.NATS, url string) string {
+	if end, over := credential.ExpiredAt(s.Creds); over {
+		return fmt.Sprintf("%s has expired at %s: make a new one with `toolsearch token`", s.Creds, end.UTC().Format("2006-01-02 15:04:05 MST"))
+	}
+	switch {
+	case s.Creds != "":
+		return s.Creds + " is of another fleet, or its role's key was replaced: make a new one with `toolsearch token`"
+	case s.NKey != "":
+		return "check --nkey"
+	case s.TLS.Cert != "":
+		return "check --tls-cert"
+	case strings.Contains(url, "@"):
+		return "check the user and the password in its address"
+	default:
+		return "it wants one: give --creds or --nkey, or a user in its address, nats://user:password@host:4222"
 	}
 }
 
@@ -187,5 +237,26 @@ func message(err error) string {
 	if errors.As(err, &e) {
 		return string(e.Code) + ": " + e.Message
 	}
+	if refused := subjects.AsPermissionError(err); refused != nil {
+		return notAllowed(refused)
+	}
 	return err.Error()
+}
+
+// notAllowed words what the server refuses to a login that it has let in.
+func notAllowed(e *subjects.PermissionError) string {
+	what, next := "publish to", "ask for the --tenant and --session that the credentials are for, or give others"
+	if e.Subscribe {
+		what = "subscribe to"
+	}
+	words := strings.Split(e.Subject, ".")
+	switch {
+	case slices.Contains(words, "CONSUMER") && slices.Contains(words, subjects.ResultsStream):
+		next = "past events are for nobody but who may use JetStream; leave --replay out"
+	case words[0] == "$JS", words[0] == "$KV", words[0] == "$O", words[0] == "_INBOX":
+		next = "use an operator's credentials"
+	case slices.Contains(words, string(subjects.FamilyUI)), slices.Contains(words, string(subjects.FamilyCard)):
+		next = "use the credentials of that session's interface, which `toolsearch token interface` makes"
+	}
+	return fmt.Sprintf("the NATS server does not let this login %s %s; %s", what, e.Subject, next)
 }

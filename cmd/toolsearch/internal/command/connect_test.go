@@ -23,9 +23,7 @@ func (w told) Write(p []byte) (int, error) {
 // TestBusErrorsAreWarnings checks that what goes wrong on the connection of a verb is told as everything else is.
 func TestBusErrorsAreWarnings(t *testing.T) {
 	t.Parallel()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
-		Users: []*server.User{{Username: "u", Password: "p", Permissions: &server.Permissions{
-			Publish: &server.SubjectPermission{Deny: []string{"closed"}}}}}})
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, MaxSubs: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,17 +36,19 @@ func TestBusErrorsAreWarnings(t *testing.T) {
 	errs := make(told, 16)
 	none := func() []string { return nil }
 	a := &app{Surroundings: Surroundings{Err: errs}, out: screen.New(io.Discard, none), err: screen.New(errs, none)}
-	nc, err := a.connect(t.Context(), config.NATS{URL: "nats://u:p@" + s.Addr().String()}, 5*time.Second)
+	nc, err := a.connect(t.Context(), config.NATS{URL: "nats://" + s.Addr().String()}, 5*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	if err := nc.Publish("closed", nil); err != nil {
-		t.Fatal(err)
+	for _, subject := range []string{"one", "too.many"} {
+		if _, err := nc.SubscribeSync(subject); err != nil {
+			t.Fatal(err)
+		}
 	}
 	select {
 	case text := <-errs:
-		if !strings.HasPrefix(text, "warning: NATS reports:") || !strings.Contains(text, "closed") {
+		if !strings.HasPrefix(text, "warning: NATS reports:") || !strings.Contains(text, "maximum subscriptions") {
 			t.Errorf("told %q", text)
 		}
 	case <-time.After(10 * time.Second):

@@ -48,7 +48,7 @@ own interface: a model can disconnect nothing.
   toolsearch connections connect chat
   toolsearch connections reconnect mail --force
   toolsearch connections connect chat mail --surface card`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	for _, action := range connectionActions {
@@ -72,6 +72,9 @@ func (a *app) connectionAction(action, short string, local bool) *cobra.Command 
 			}
 			if m.id != "" && !subjects.ValidToken(m.id) {
 				return usagef("--call-id must be 1 to %d of A-Z a-z 0-9 _ -", subjects.MaxToken)
+			}
+			if err := s.validate(cmd); err != nil {
+				return err
 			}
 			r := &subjects.AssembleRequest{Tools: json.RawMessage("[]"), Surface: subjects.Surface(s.surface)}
 			if s.handle == "" && (s.sample || len(s.catalogs) > 0) {
@@ -219,7 +222,7 @@ func (a *app) cards() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cards",
 		Short: "Show the cards of a session, as its interface would, until interrupted",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q, err := a.ask(cmd, &c)
 			if err != nil {
@@ -348,7 +351,7 @@ func (a *app) accounts() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "accounts",
 		Short: "List the user's linked accounts",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q, err := a.ask(cmd, &c)
 			if err != nil {

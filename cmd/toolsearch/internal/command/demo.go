@@ -22,7 +22,7 @@ gateway and catalog, needs nothing else, leaves nothing behind and ends by itsel
 ` + exitHelp,
 		Example: `  toolsearch demo
   toolsearch demo --pause    # wait for Enter between the scenes`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			exe, err := os.Executable()
 			if err != nil {

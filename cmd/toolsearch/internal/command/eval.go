@@ -35,7 +35,7 @@ folder of sets, each a folder with a catalog.json and files of queries, and meas
 		Example: `  toolsearch eval --catalog catalog.json --queries queries.jsonl
   toolsearch eval --catalog mine --queries mine --noise others/queries.jsonl --json
   toolsearch eval --sets retrieval --ablate`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			task, err := untilEnd(cmd.Context(), e.task)
 			if err != nil {

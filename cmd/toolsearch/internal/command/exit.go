@@ -3,9 +3,6 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
-
-	"github.com/spf13/cobra"
 
 	"toolsearch/cmd/toolsearch/internal/catalogfile"
 	"toolsearch/cmd/toolsearch/internal/config"
@@ -14,7 +11,7 @@ import (
 
 // The exit codes of every verb. What the command line, the configuration and the files they name say wrongly is
 // ExitUsage: the same again fails again. What is out of reach, taken or refused is ExitRefused: the same may succeed
-// later. A setting that is not understood is neither: it is told and replaced, unless it is the bus's address.
+// later. A setting that is not understood is neither: it is told and replaced, unless nothing may stand in for it.
 const (
 	ExitFound       = 0
 	ExitNothing     = 1
@@ -25,23 +22,6 @@ const (
 
 const exitHelp = `Exit codes: 0 found or done, 1 nothing found or a call that did not succeed, 2 wrong usage, configuration or
 file, 3 the service said no, or something is out of reach or taken, 130 interrupted.`
-
-// usageError is a mistake on the command line.
-type usageError struct{ error }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-func (e usageError) Unwrap() error { return e.error }
-
-// takes refuses any other count of arguments than least to most, and says what the verb takes instead.
-func takes(least, most int, what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < least || len(args) > most {
-			return usagef("%s takes %s; it was given %d arguments", cmd.Name(), what, len(args))
-		}
-		return nil
-	}
-}
 
 // checkListen refuses an address of a flag that nothing can listen on.
 func checkListen(flag, address string) error {

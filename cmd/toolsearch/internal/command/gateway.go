@@ -30,7 +30,7 @@ tenant, skip, times, probability, and how it goes: after_effect, status, body, r
   toolsearch gateway --fault status,status=502,probability=0.1 --fault drop,route=execute,after_effect=true,times=1
   TOOLSEARCH_TOOLS_CONNECTORS_TOKEN=anything toolsearch worker --gateway http://127.0.0.1:8787
   toolsearch call --sample connectors__mail__SEND_EMAIL '{"to": "ada@example.com", "subject": "hello"}'`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := a.load(cmd)
 			if err != nil {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -27,8 +28,11 @@ and prints what it says. It is the health check of a container that has no other
 ` + exitHelp,
 		Example: `  toolsearch health --admin 127.0.0.1:9464
   TOOLSEARCH_ADMIN_ADDR=:9464 toolsearch health`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkListen("admin", cmd.Flags().Lookup("admin").Value.String()); cmd.Flags().Changed("admin") && err != nil {
+				return err
+			}
 			s, err := a.load(cmd)
 			if err != nil {
 				return err
@@ -53,8 +57,13 @@ func (a *app) askReady(ctx context.Context, address string) error {
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy between us and ourselves
 	resp, err := client.Do(req)
-	if err != nil {
-		return fmt.Errorf("no worker answers at %s: %w", address, err)
+	var dial *net.OpError
+	switch {
+	case err == nil:
+	case errors.As(err, &dial) && dial.Op == "dial", errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("no worker answers at %s; start one with --admin %[1]s, or name its admin address: %w", address, err)
+	default:
+		return fmt.Errorf("what answers at %s is no worker's admin address", address)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))

@@ -45,7 +45,7 @@ It needs an operator's rights on the bus.
 		Example: `  toolsearch init --nats nats://bus:4222 --creds operator.creds --replicas 3
   toolsearch init --check --replicas 3 --json
   toolsearch init --replicas 3 --tenant acme --tenant globex`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.validate(); err != nil {
 				return err
@@ -70,6 +70,8 @@ It needs an operator's rights on the bus.
 			defer nc.Close()
 			ctx, cancel := context.WithTimeout(cmd.Context(), c.timeout)
 			defer cancel()
+			ctx, release := subjects.UntilRefused(ctx, nc)
+			defer release()
 			return a.apply(ctx, nc, l, &c, tenants, check)
 		},
 	}
@@ -177,8 +179,8 @@ func insist(ctx context.Context, nc *nats.Conn, attempt func(context.Context) er
 		return nil
 	case errors.As(last, &api) && api.ErrorCode == errStandsAlone:
 		return fmt.Errorf("this server is in no cluster and keeps one copy of a stream; give --replicas 1: %w", last)
-	case errors.Is(nc.LastError(), nats.ErrPermissionViolation):
-		return fmt.Errorf("the server does not let this user manage streams; use an operator's credentials: %w", last)
+	case subjects.AsPermissionError(context.Cause(ctx)) != nil:
+		return context.Cause(ctx)
 	}
 	return last
 }
@@ -187,7 +189,7 @@ func insist(ctx context.Context, nc *nats.Conn, attempt func(context.Context) er
 func notYet(nc *nats.Conn, err error) bool {
 	var api *jetstream.APIError
 	switch {
-	case errors.Is(nc.LastError(), nats.ErrPermissionViolation), nc.IsClosed():
+	case nc.IsClosed():
 		return false
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return false

@@ -1,12 +1,12 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
@@ -29,7 +29,7 @@ operator's rights on the bus, not a session's.
 		Example: `  toolsearch jobs list
   toolsearch jobs show --tenant acme --session desktop-1 turn-7-call-2
   toolsearch jobs retry --tenant acme --session desktop-1 turn-7-call-2`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.jobsList(), a.jobsShow(), a.jobsRetry())
@@ -37,7 +37,7 @@ operator's rights on the bus, not a session's.
 }
 
 // operating connects an operator to the durable calls; it runs none.
-func (a *app) operating(cmd *cobra.Command, c *client, do func(*durable.Calls) error) error {
+func (a *app) operating(cmd *cobra.Command, c *client, do func(context.Context, *durable.Calls) error) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
@@ -61,12 +61,14 @@ func (a *app) operating(cmd *cobra.Command, c *client, do func(*durable.Calls) e
 	if err != nil {
 		return err
 	}
-	err = do(calls)
+	ctx, release := subjects.UntilRefused(cmd.Context(), nc)
+	defer release()
+	err = do(ctx, calls)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return fmt.Errorf("there are no streams of calls on this bus; start a worker first: %w", err)
-	case err != nil && errors.Is(nc.LastError(), nats.ErrPermissionViolation):
-		return fmt.Errorf("the server does not let this user see jobs; use an operator's credentials: %w", err)
+	case err != nil && subjects.AsPermissionError(context.Cause(ctx)) != nil:
+		return context.Cause(ctx)
 	}
 	return err
 }
@@ -82,17 +84,17 @@ func (a *app) jobsList() *cobra.Command {
 ` + exitHelp,
 		Example: `  toolsearch jobs list
   toolsearch jobs list --tenant acme --json`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 1 {
 				return usagef("--limit must be at least 1")
 			}
-			return a.operating(cmd, &c, func(calls *durable.Calls) error {
+			return a.operating(cmd, &c, func(ctx context.Context, calls *durable.Calls) error {
 				tenant := c.tenant
 				if tenant != "" {
 					tenant = subjects.Token(tenant)
 				}
-				got, err := calls.Jobs(cmd.Context(), tenant, limit)
+				got, err := calls.Jobs(ctx, tenant, limit)
 				if err != nil {
 					return err
 				}
@@ -144,6 +146,9 @@ func (a *app) object(v any) error {
 
 func (c *client) key(call string) (dispatch.CallKey, error) {
 	k := dispatch.CallKey{Tenant: subjects.Token(c.tenant), Session: subjects.Token(c.session), Call: call}
+	if err := c.named(); err != nil {
+		return k, err
+	}
 	if err := k.Validate(); err != nil {
 		return k, usageError{err}
 	}
@@ -163,8 +168,8 @@ func (a *app) jobsShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.operating(cmd, &c, func(calls *durable.Calls) error {
-				got, err := calls.Show(cmd.Context(), k)
+			return a.operating(cmd, &c, func(ctx context.Context, calls *durable.Calls) error {
+				got, err := calls.Show(ctx, k)
 				if errors.Is(err, dispatch.ErrNotFound) {
 					a.out.Println("nothing is known of call", k.String())
 					return errNothing
@@ -241,8 +246,8 @@ may have taken effect keeps its outcome. Its events carry a new generation.
 			if err != nil {
 				return err
 			}
-			return a.operating(cmd, &c, func(calls *durable.Calls) error {
-				generation, err := calls.Retry(cmd.Context(), k)
+			return a.operating(cmd, &c, func(ctx context.Context, calls *durable.Calls) error {
+				generation, err := calls.Retry(ctx, k)
 				switch {
 				case errors.Is(err, dispatch.ErrNotFound):
 					a.out.Println("call", k.String(), "was not given up, or is no longer kept")

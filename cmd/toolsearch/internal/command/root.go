@@ -47,7 +47,12 @@ func Main(s Surroundings, args []string) int {
 	a := &app{Surroundings: s, out: screen.New(s.Out, s.Environ), err: screen.New(s.Err, s.Environ)}
 	root := a.root()
 	root.SetArgs(args)
-	ran, err := root.ExecuteContextC(ctx)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(args...)
+	ran, err := misspelt(root, args)
+	if err == nil {
+		ran, err = root.ExecuteContextC(ctx)
+	}
 	code := exitCode(ctx, err, a.started)
 	if err != nil && !errors.Is(err, errNothing) {
 		a.err.Println(a.err.Bad("toolsearch:"), message(err))
@@ -74,8 +79,10 @@ loads and calls the rest on demand. Workers answer over NATS.
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		PersistentPreRun:  func(*cobra.Command, []string) { a.started = true },
+		Args:              cobra.ArbitraryArgs, // see misspelt
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetFlagErrorFunc(flagError)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	root.SetIn(a.In)

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"toolsearch/catalog"
 	"toolsearch/cmd/toolsearch/internal/catalogfile"
 	"toolsearch/cmd/toolsearch/internal/sample"
 	"toolsearch/subjects"
@@ -69,8 +72,27 @@ func (a *app) tools(s *scoping) (json.RawMessage, error) {
 	return set.JSON(), nil
 }
 
+// handle is how assemble names a scope.
+var handle = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+// validate names the flag that cannot be right, whatever a worker has stored.
+func (s *scoping) validate(cmd *cobra.Command) error {
+	for flag, h := range map[string]string{"scope": s.handle, "parent": s.parent} {
+		if h != "" && !handle.MatchString(h) {
+			return usagef("--%s is %q; it must be sha256: and 64 hex digits, as `toolsearch assemble` prints it", flag, h)
+		}
+	}
+	if cmd.Flags().Changed("context-length") && s.contextLength <= 0 {
+		return usagef("--context-length must be more than 0")
+	}
+	return nil
+}
+
 // request is the assemble request of the flags.
 func (a *app) request(cmd *cobra.Command, s *scoping) (*subjects.AssembleRequest, error) {
+	if err := s.validate(cmd); err != nil {
+		return nil, err
+	}
 	tools, err := untilEnd(cmd.Context(), func() (json.RawMessage, error) { return a.tools(s) })
 	if err != nil {
 		return nil, err
@@ -97,6 +119,10 @@ func (a *app) request(cmd *cobra.Command, s *scoping) (*subjects.AssembleRequest
 			return nil, usagef("--tool-search is not JSON; write for example '{\"listing\": \"off\"}'")
 		}
 		r.Config = json.RawMessage(s.toolSearch)
+		_, warnings := catalog.DefaultConfig().Overlay(r.Config)
+		for _, w := range warnings {
+			a.warn(fmt.Sprintf("--tool-search: %s cannot be %s; the worker takes the nearest that can be, or its own", w.Key, w.Value))
+		}
 	}
 	if err := oneOf("surface", s.surface, "link", "card", "side"); err != nil {
 		return nil, err
@@ -125,7 +151,7 @@ func (a *app) scope(cmd *cobra.Command, s *scoping) (*subjects.AssembleRequest, 
 			return nil, usagef("--scope says all; --%s does not go with it", f)
 		}
 	}
-	return nil, nil
+	return nil, s.validate(cmd)
 }
 
 // open makes the scope, where it is not a handle already.

@@ -2,9 +2,11 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -68,7 +70,10 @@ func (w *watched) serve(address string) (err error) {
 			return []string{"starting"}
 		},
 		Build: build()})
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("admin.addr: %s is taken; choose another address with --admin", address)
+	case err != nil:
 		return fmt.Errorf("admin.addr: %w", err)
 	}
 	w.log.Info("the admin server listens", "address", w.admin.Address())

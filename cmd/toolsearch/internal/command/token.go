@@ -30,7 +30,7 @@ deploy/nats/README.md shows both.
 		Example: `  toolsearch token setup --dir fleet
   toolsearch token runtime --tenant acme --session desktop-1 --out desktop-1.creds
   toolsearch token worker --out worker.creds`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.tokenSetup(), a.tokenRoles())
@@ -57,7 +57,7 @@ that role's file alone. No secret is printed.
 ` + exitHelp,
 		Example: `  toolsearch token setup --dir fleet
   toolsearch token setup --dir fleet --rotate runtime`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			o := credential.SetupOptions{Root: subjects.Root(root), Bodies: bodies}
 			for _, r := range rotate {
@@ -102,7 +102,7 @@ not in it; the server reads them from its environment.
 ` + exitHelp,
 		Example: `  toolsearch token roles > deploy/nats/roles.conf
   toolsearch token roles --tenant acme --session desktop-1 --host mcp-1 --bodies`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			n.Root = subjects.Root(root)
 			conf, err := credential.Passwords(n)
@@ -138,7 +138,7 @@ func (a *app) tokenMint(r roles.Role) *cobra.Command {
 		Long: "Mint prints a credentials file for --creds: a token signed by the role's key, and the seed of a new user. " +
 			"They are kept\nnowhere else. " + mintLong[r] + "\n\n" + exitHelp,
 		Example: "  " + line + " --out " + string(r) + ".creds\n  " + line + " --ttl 1h --key keys/" + string(r) + ".json",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, need := range r.Needs() {
 				if *names[need] == "" {

@@ -20,7 +20,7 @@ func (a *app) watch() *cobra.Command {
 ` + exitHelp,
 		Example: `  toolsearch watch --tenant acme --session desktop-1
   toolsearch watch --call turn-7-call-2 --replay --json`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q, err := a.ask(cmd, &c)
 			if err != nil {

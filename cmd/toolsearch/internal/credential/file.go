@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
+	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nkeys"
 )
 
@@ -13,7 +15,7 @@ import (
 func CheckUser(path string) error {
 	p, err := os.ReadFile(path)
 	if err != nil {
-		return fmt.Errorf("credential: read a user's credentials: %w", err)
+		return fmt.Errorf("credential: read a user's credentials, which `toolsearch token` makes: %w", err)
 	}
 	if token, err := nkeys.ParseDecoratedJWT(p); err != nil || token == "" {
 		return fmt.Errorf("credential: %s holds no user's token", path)
@@ -22,6 +24,24 @@ func CheckUser(path string) error {
 		return fmt.Errorf("credential: %s holds no user's seed; use a file that `toolsearch token` made", path)
 	}
 	return nil
+}
+
+// ExpiredAt is when a user's credentials have ended; ok is false where they have not, have no end, or cannot be read.
+func ExpiredAt(path string) (end time.Time, ok bool) {
+	p, err := os.ReadFile(path)
+	if err != nil {
+		return end, false
+	}
+	token, err := nkeys.ParseDecoratedJWT(p)
+	if err != nil {
+		return end, false
+	}
+	claims, err := jwt.DecodeUserClaims(token)
+	if err != nil || claims.Expires == 0 {
+		return end, false
+	}
+	end = time.Unix(claims.Expires, 0)
+	return end, !time.Now().Before(end)
 }
 
 // WriteSecret writes a file that only its owner may read, whole or not at all. A file that is there is replaced.

@@ -42,7 +42,7 @@ type Key struct {
 func LoadKey(path string) (*Key, error) {
 	p, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("credential: read a signing key: %w", err)
+		return nil, fmt.Errorf("credential: read a signing key, which `toolsearch token setup` makes and --key names: %w", err)
 	}
 	k := new(Key)
 	if err := json.Unmarshal(p, k); err != nil {

@@ -73,6 +73,11 @@ func ReadSet(name string, catalogs, queries []string) (*Set, error) {
 
 // ReadSets reads every folder inside folder that holds a catalog.json.
 func ReadSets(folder string) ([]*Set, error) {
+	if info, err := os.Stat(folder); err != nil {
+		return nil, &FileError{Path: folder, Problem: "cannot be read: " + errors.Unwrap(err).Error()}
+	} else if !info.IsDir() {
+		return nil, &FileError{Path: folder, Problem: "is no folder"}
+	}
 	paths, err := filepath.Glob(filepath.Join(folder, "*", "catalog.json"))
 	if err != nil || len(paths) == 0 {
 		return nil, &FileError{Path: folder, Problem: "holds no folder with a catalog.json"}

@@ -1,0 +1,149 @@
+package command_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+
+	"toolsearch/cmd/toolsearch/internal/command"
+	"toolsearch/subjects/roles"
+)
+
+// guarded runs a server with one user, a runtime of a session, and gives its address without the user.
+func guarded(t *testing.T) string {
+	t.Helper()
+	p, err := roles.Runtime.Permissions(roles.Names{Tenant: "acme", Session: "s1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
+		Users: []*server.User{{Username: "runtime", Password: "p", Permissions: &server.Permissions{
+			Publish:   &server.SubjectPermission{Allow: p.Publish},
+			Subscribe: &server.SubjectPermission{Allow: p.Subscribe},
+		}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the server did not start")
+	}
+	return s.Addr().String()
+}
+
+// TestRefusedLogin checks that a login which may not do it ends every verb at once, with one line that says what it may
+// not and what to do; an hour is far more than the test has.
+func TestRefusedLogin(t *testing.T) {
+	t.Parallel()
+	const (
+		others    = "ask for the --tenant and --session"
+		operators = "use an operator's credentials"
+		users     = "toolsearch token interface"
+	)
+	at := guarded(t)
+	for line, want := range map[string][]string{
+		"search --sample mail --tenant acme --session s2":     {"toolsearch.v1.req.acme.s2.assemble", others},
+		"describe --sample mail --tenant globex --session s1": {"toolsearch.v1.req.globex.s1.assemble", others},
+		"call --sample mail":                                   {"toolsearch.v1.req.default.cli.assemble", others},
+		"call --sample mail --async":                           {"toolsearch.v1.req.default.cli.assemble", others},
+		"assemble --sample":                                    {"toolsearch.v1.req.default.cli.assemble", others},
+		"connections status":                                   {"toolsearch.v1.req.default.cli.assemble", others},
+		"connections accounts --tenant acme --session s1":      {"toolsearch.v1.ui.acme.s1.accounts", users},
+		"connections cards --tenant acme --session s1":         {"toolsearch.v1.card.acme.s1.", users},
+		"connections disconnect x --tenant acme --session s1":  {"toolsearch.v1.ui.acme.s1.disconnect", users},
+		"connections answer skip m --tenant acme --session s1": {"toolsearch.v1.ui.acme.s1.operation", users},
+		"stop --tenant acme --session s2":                      {"toolsearch.v1.stop.acme.s2", others},
+		"watch --tenant acme --session s2":                     {"toolsearch.v1.result.acme.s2.*", others},
+		"watch --replay --tenant acme --session s1":            {"$JS.API.CONSUMER.CREATE.TOOLSEARCH_RESULTS", "leave --replay out"},
+		"jobs list":       {"does not let this login", operators},
+		"jobs show call":  {"does not let this login", operators},
+		"jobs retry call": {"does not let this login", operators},
+		"init":            {"does not let this login", operators},
+		"init --check":    {"does not let this login", operators},
+	} {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			got := run(t, "", append(strings.Fields(line), "--nats", "nats://runtime:p@"+at, "--timeout", "1h")...)
+			if got.code != command.ExitRefused || strings.Count(got.err, "\n") != 1 {
+				t.Errorf("exit code %d, want %d and one line; err: %s", got.code, command.ExitRefused, got.err)
+			}
+			for _, w := range want {
+				if !strings.Contains(got.err, w) {
+					t.Errorf("%q is not told: %s", w, got.err)
+				}
+			}
+		})
+	}
+}
+
+// TestNoLogin checks that a login which the server does not let in is told as that, with what to do about it.
+func TestNoLogin(t *testing.T) {
+	t.Parallel()
+	at := guarded(t)
+	user, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := user.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	account, err := nkeys.CreateAccount()
+	if err != nil {
+		t.Fatal(err)
+	}
+	creds := func(name string, end time.Time) string {
+		public, err := user.PublicKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		claims := jwt.NewUserClaims(public)
+		if !end.IsZero() {
+			claims.Expires = end.Unix()
+		}
+		token, err := claims.Encode(account)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := jwt.FormatUserConfig(token, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	old := creds("old.creds", time.Now().Add(-time.Hour))
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"none":     {[]string{"--nats", "nats://" + at}, "it wants one: give --creds or --nkey"},
+		"password": {[]string{"--nats", "nats://runtime:wrong@" + at}, "check the user and the password"},
+		"expired":  {[]string{"--nats", "nats://" + at, "--creds", old}, "old.creds has expired at "},
+		"another":  {[]string{"--nats", "nats://" + at, "--creds", creds("another.creds", time.Time{})}, "another.creds is of another fleet"},
+		"later":    {[]string{"--nats", "nats://" + at, "--creds", creds("later.creds", time.Now().Add(time.Hour))}, "later.creds is of another fleet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, verb := range [][]string{{"search", "--sample", "mail"}, {"jobs", "list"}, {"init"}} {
+				got := run(t, "", append(verb, test.args...)...)
+				if got.code != command.ExitRefused || !strings.Contains(got.err, "refused this login") || !strings.Contains(got.err, test.want) {
+					t.Errorf("%s: exit code %d, want %d and %q; err: %s", verb, got.code, command.ExitRefused, test.want, got.err)
+				}
+				if strings.Contains(got.err, "wrong@") {
+					t.Errorf("%s: the password is told: %s", verb, got.err)
+				}
+			}
+		})
+	}
+}
