@@ -64,6 +64,9 @@ func (s *Session) Watch(ctx context.Context, o WatchOptions) (iter.Seq2[Event, e
 		var last lastGeneration
 		for {
 			ev, more, err := src.next(ctx)
+			if err != nil && ctx.Err() != nil {
+				err = ctx.Err() // whose end closes the source, which may be told first
+			}
 			switch {
 			case err != nil:
 				if fatal := watchEnds(ctx, err); !yield(Event{}, err) || fatal {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -137,6 +138,36 @@ func TestWatchEnds(t *testing.T) {
 				t.Errorf("got %v, want %v", steps, want)
 			}
 		})
+	}
+}
+
+// TestWatchEndsWithItsContext checks that a loop hears of its context's end, and not of what that closed.
+func TestWatchEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	s := startBus(t)
+	keepResults(t, startWorker(t, s))
+	nc := connect(t, s)
+	client, err := subjects.NewClient(nc, fast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, replay := range []bool{false, true} {
+		for range 20 { // which of the two is told is a matter of chance
+			ctx, cancel := context.WithCancel(inTime(t))
+			events, err := client.Session("acme", "s1").Watch(ctx, subjects.WatchOptions{Replay: replay})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for open := nc.NumSubscriptions(); nc.NumSubscriptions() == open; {
+				cancel()
+				runtime.Gosched()
+			}
+			for _, err := range events {
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("replay %v: got %v", replay, err)
+				}
+			}
+		}
 	}
 }
 

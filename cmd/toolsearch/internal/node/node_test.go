@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
@@ -49,12 +50,15 @@ func TestStartAndDrain(t *testing.T) {
 	if _, err := client.Session("t", "s").Assemble(ctx, &subjects.AssembleRequest{Tools: []byte("[]")}); err != nil {
 		t.Error(err)
 	}
+	gone := nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
 	for range 2 {
 		if err := n.Drain(ctx); err != nil {
 			t.Errorf("drain: %v", err)
 		}
 	}
-	if !nc.IsClosed() && nc.IsConnected() {
+	select {
+	case <-gone:
+	case <-time.After(90 * time.Second):
 		t.Error("the server of the node lives on after its drain")
 	}
 }
