@@ -86,6 +86,15 @@ type asking struct {
 	*subjects.Session
 	client *subjects.Client
 	nc     *nats.Conn
+	login  config.NATS
+}
+
+// lost says why a connection is closed that nobody here has closed.
+func (q *asking) lost(err error) error {
+	if cause := q.nc.LastError(); errors.Is(err, nats.ErrConnectionClosed) && cause != nil {
+		return notConnected(q.login, address(q.login), cause)
+	}
+	return err
 }
 
 // Close ends the connection.
@@ -113,7 +122,7 @@ func (a *app) ask(cmd *cobra.Command, c *client) (*asking, error) {
 		nc.Close()
 		return nil, err
 	}
-	return &asking{Session: cl.Session(c.tenant, c.session), client: cl, nc: nc}, nil
+	return &asking{Session: cl.Session(c.tenant, c.session), client: cl, nc: nc, login: settings.NATS}, nil
 }
 
 // connect makes one attempt to reach the bus. What goes wrong on the connection later is a warning.
@@ -122,16 +131,19 @@ func (a *app) connect(ctx context.Context, s config.NATS, timeout time.Duration,
 	if err != nil {
 		return nil, err
 	}
-	url := s.URL
-	if url == "" {
-		url = defaultURL
-	}
+	url := address(s)
 	options = append(options, nats.Timeout(min(timeout, 5*time.Second)),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
 			if subjects.AsPermissionError(err) == nil { // whoever asked is told
 				a.warn(busError(sub, err))
 			}
-		}))
+		}),
+		nats.DisconnectErrHandler(func(nc *nats.Conn, _ error) {
+			if !nc.IsClosed() {
+				a.warn("the connection to the NATS server is lost; trying again")
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) { a.warn("connected again, to " + nc.ConnectedUrlRedacted()) }))
 	nc, err := nats.Connect(url, append(options, more...)...)
 	switch {
 	case err == nil:
@@ -141,6 +153,14 @@ func (a *app) connect(ctx context.Context, s config.NATS, timeout time.Duration,
 	default:
 		return nil, notConnected(s, url, err)
 	}
+}
+
+// address is where to connect.
+func address(s config.NATS) string {
+	if s.URL == "" {
+		return defaultURL
+	}
+	return s.URL
 }
 
 // notConnected says why there is no connection and what to do about it.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
 	"toolsearch/cmd/toolsearch/internal/table"
@@ -242,19 +243,22 @@ func (a *app) cards() *cobra.Command {
 					return err
 				}
 			}
+			var last error
 			for e, err := range cards {
 				if cmd.Context().Err() != nil {
 					return nil
 				}
-				if err != nil {
-					a.warn(message(err))
+				if last = err; err != nil {
+					if !errors.Is(err, nats.ErrConnectionClosed) {
+						a.warn(message(err))
+					}
 					continue
 				}
 				if err := a.printCard(&c, &e); err != nil {
 					return err
 				}
 			}
-			return nil
+			return q.lost(last)
 		},
 	}
 	c.watchFlags(cmd)

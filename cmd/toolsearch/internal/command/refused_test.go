@@ -1,6 +1,8 @@
 package command_test
 
 import (
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -145,5 +147,41 @@ func TestNoLogin(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWatchTellsOfItsConnection checks that who only listens learns that the server is gone, and of its return.
+func TestWatchTellsOfItsConnection(t *testing.T) {
+	t.Parallel()
+	start := func(port int) *server.Server {
+		s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, NoSigs: true, NoLog: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Start()
+		if !s.ReadyForConnections(10 * time.Second) {
+			t.Fatal("the server did not start")
+		}
+		return s
+	}
+	s := start(server.RANDOM_PORT)
+	port := s.Addr().(*net.TCPAddr).Port
+	errs, end := newLines(), make(chan os.Signal, 1)
+	done := make(chan int)
+	go func() {
+		done <- command.Main(command.Surroundings{In: strings.NewReader(""), Out: io.Discard, Err: errs, Signals: end,
+			Environ: func() []string { return nil }}, []string{"watch", "--nats", "nats://" + s.Addr().String()})
+	}()
+	errs.await(t, "watching session default.cli")
+	s.Shutdown()
+	s.WaitForShutdown()
+	errs.await(t, "warning: the connection to the NATS server is lost; trying again")
+	again := start(port)
+	defer again.WaitForShutdown()
+	defer again.Shutdown()
+	errs.await(t, "warning: connected again")
+	end <- os.Interrupt
+	if code := <-done; code != command.ExitFound {
+		t.Errorf("exit code %d", code)
 	}
 }

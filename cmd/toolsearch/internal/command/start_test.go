@@ -1,11 +1,14 @@
 package command_test
 
 import (
+	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"toolsearch/cmd/toolsearch/internal/command"
 )
@@ -87,5 +90,65 @@ func TestWrongAddressIsReplaced(t *testing.T) {
 		if strings.Contains(got.out, value) {
 			t.Errorf("%s is in force:\n%s", value, got.out)
 		}
+	}
+}
+
+// lines is a writer whose lines can be waited for.
+type lines struct {
+	mu    sync.Mutex
+	text  string
+	wrote chan struct{} // closed and made anew with each write
+}
+
+func newLines() *lines { return &lines{wrote: make(chan struct{})} }
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text += string(p)
+	close(l.wrote)
+	l.wrote = make(chan struct{})
+	return len(p), nil
+}
+
+func (l *lines) await(t *testing.T, part string) string {
+	t.Helper()
+	late := time.After(90 * time.Second)
+	for {
+		l.mu.Lock()
+		text, wrote := l.text, l.wrote
+		l.mu.Unlock()
+		if strings.Contains(text, part) {
+			return text
+		}
+		select {
+		case <-wrote:
+		case <-late:
+			t.Fatalf("no %q in %s", part, text)
+		}
+	}
+}
+
+// TestStartTellsItsStory checks that the log tells in order what a worker with a server of its own does.
+func TestStartTellsItsStory(t *testing.T) {
+	t.Parallel()
+	log, end := newLines(), make(chan os.Signal, 1)
+	done := make(chan int)
+	go func() {
+		done <- command.Main(command.Surroundings{In: strings.NewReader(""), Out: io.Discard, Err: log, Signals: end,
+			Environ: func() []string { return nil }}, []string{"worker", "--port", "0", "--dir", t.TempDir()})
+	}()
+	text := log.await(t, "the worker is ready")
+	at := -1
+	for _, step := range []string{"started a NATS server of its own", "connected to NATS", "the worker is ready"} {
+		next := strings.Index(text, step)
+		if next <= at {
+			t.Errorf("%q is not in its place:\n%s", step, text)
+		}
+		at = next
+	}
+	end <- os.Interrupt
+	if code := <-done; code != command.ExitFound {
+		t.Errorf("exit code %d", code)
 	}
 }

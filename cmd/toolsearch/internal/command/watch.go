@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 
+	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
 	"toolsearch/subjects"
@@ -37,7 +38,7 @@ func (a *app) watch() *cobra.Command {
 			var last error
 			for e, err := range events {
 				if last = err; err != nil {
-					if cmd.Context().Err() == nil {
+					if cmd.Context().Err() == nil && !errors.Is(err, nats.ErrConnectionClosed) {
 						a.warn(message(err))
 					}
 					continue
@@ -49,7 +50,7 @@ func (a *app) watch() *cobra.Command {
 			if cmd.Context().Err() != nil {
 				return nil // whoever interrupts has seen enough
 			}
-			return last
+			return q.lost(last)
 		},
 	}
 	c.watchFlags(cmd)
