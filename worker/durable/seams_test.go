@@ -78,13 +78,12 @@ func (f *faultyEvents) Publish(ctx context.Context, k dispatch.CallKey, id strin
 	return err
 }
 
-// gate holds a feed back while it is shut. What is held back is delivered in order when it opens.
+// gate holds feeds back while it is shut. What is held back is delivered in order when it opens.
 type gate struct {
 	mu   sync.Mutex
 	cond *sync.Cond
 	shut bool
 	held chan struct{} // holds a token once a note waits
-	dead bool
 }
 
 func newGate() *gate {
@@ -100,10 +99,11 @@ func (g *gate) set(shut bool) {
 	g.cond.Broadcast()
 }
 
-func (g *gate) wait() {
+// wait waits until the gate opens, or the feed that a note came by is stopped.
+func (g *gate) wait(stopped *bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for g.shut && !g.dead {
+	for g.shut && !*stopped {
 		select {
 		case g.held <- struct{}{}:
 		default:
@@ -115,13 +115,14 @@ func (g *gate) wait() {
 // feed puts the gate in front of a feed.
 func (g *gate) feed(inner feed) feed {
 	return func(ctx context.Context, from uint64, deliver func(note)) (func(), error) {
-		stop, err := inner(ctx, from, func(n note) { g.wait(); deliver(n) })
+		stopped := false // of this feed alone: the watch may open another one while the gate is shut
+		stop, err := inner(ctx, from, func(n note) { g.wait(&stopped); deliver(n) })
 		if err != nil {
 			return nil, err
 		}
 		return func() {
 			g.mu.Lock()
-			g.dead = true // the end of the test is not held back
+			stopped = true
 			g.cond.Broadcast()
 			g.mu.Unlock()
 			stop()

@@ -192,11 +192,7 @@ func TestFollowHasNoGap(t *testing.T) {
 func TestReopenedWatchReadsStopsAgain(t *testing.T) {
 	t.Parallel()
 	b, gate := newBus(t, storage.Layout{}), newGate()
-	c := b.worker(Options{Slots: -1, feed: func(inner feed) feed {
-		return func(ctx context.Context, from uint64, deliver func(note)) (func(), error) {
-			return inner(ctx, from, func(n note) { gate.wait(); deliver(n) })
-		}
-	}, Sweep: time.Hour})
+	c := b.worker(Options{Slots: -1, feed: gate.feed, Sweep: time.Hour})
 	key := newKey("acme", "s1")
 	rev, err := c.records.Write(b.ctx, key, []byte("x"), 0, dispatch.PhaseOpen)
 	if err != nil {
@@ -210,9 +206,6 @@ func TestReopenedWatchReadsStopsAgain(t *testing.T) {
 	gate.set(true) // the old feed never tells of the stop
 	b.stopSession(key)
 	wait(t, gate.held, "the old feed to be held back")
-	gate.mu.Lock()
-	gate.dead = true
-	gate.mu.Unlock()
 	if isHalted(f) {
 		t.Fatal("the stop was told of too early for this test")
 	}
