@@ -286,10 +286,12 @@ func (b *Bodies) Get(ctx context.Context, tenant string, r Ref) ([]byte, error) 
 	case info.Size > uint64(b.opts.Limit):
 		return nil, b.tooLarge(int64(min(info.Size, 1<<62)))
 	}
-	ctx, cancel = context.WithTimeout(ctx, b.wait(int(info.Size)))
+	reading, cancel := context.WithTimeout(ctx, b.wait(int(info.Size)))
 	defer cancel()
-	body, err := readObject(ctx, store, info)
+	body, err := readObject(reading, store, info)
 	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, ctx.Err() // the caller's end says nothing of the body
 	case err != nil:
 		return nil, err
 	case Digest(body) != r.Digest:
@@ -323,18 +325,24 @@ func readObject(ctx context.Context, store jetstream.Stream, info *jetstream.Obj
 		body    = make([]byte, 0, min(info.Size, 4<<20)) // what an object claims is not yet there
 		subject = jetstream.WithGetMsgSubject("$O." + info.Bucket + ".C." + info.NUID)
 		pause   = backoff.NewExponentialBackOff(backoff.WithInitialInterval(20 * time.Millisecond))
+		missing = false // the next chunk, as the server said before
 	)
 	for next := uint64(1); uint64(len(body)) < info.Size; {
 		m, err := store.GetMsg(ctx, next, subject)
 		switch {
 		case err == nil && len(m.Data) > 0 && uint64(len(body)+len(m.Data)) <= info.Size:
-			body, next = append(body, m.Data...), m.Sequence+1
+			body, next, missing = append(body, m.Data...), m.Sequence+1, false
 		case err == nil:
 			return nil, ErrBodyDigest // more than the object says it has
-		case !errors.Is(err, jetstream.ErrMsgNotFound):
-			return nil, err
-		case !store.CachedInfo().Config.AllowDirect || sleep(ctx, pause.NextBackOff()) != nil:
+		case errors.Is(err, jetstream.ErrMsgNotFound):
+			missing = true
+			if !store.CachedInfo().Config.AllowDirect || sleep(ctx, pause.NextBackOff()) != nil {
+				return nil, fmt.Errorf("%w: incomplete", ErrBodyNotFound)
+			}
+		case missing && ctx.Err() != nil:
 			return nil, fmt.Errorf("%w: incomplete", ErrBodyNotFound)
+		default:
+			return nil, err
 		}
 	}
 	return body, nil

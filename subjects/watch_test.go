@@ -155,11 +155,12 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 		for range 20 { // which of the two is told is a matter of chance
 			ctx, cancel := context.WithCancel(inTime(t))
 			events, err := client.Session("acme", "s1").Watch(ctx, subjects.WatchOptions{Replay: replay})
+			open := nc.NumSubscriptions()
+			cancel()
 			if err != nil {
 				t.Fatal(err)
 			}
-			for open := nc.NumSubscriptions(); nc.NumSubscriptions() == open; {
-				cancel()
+			for nc.NumSubscriptions() == open {
 				runtime.Gosched()
 			}
 			for _, err := range events {
