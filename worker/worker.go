@@ -242,7 +242,10 @@ func (w *Worker) note(err error) {
 // bringUp makes the streams and, if they are not there yet, the endpoints.
 func (w *Worker) bringUp(ctx context.Context) error {
 	drift, _ := storage.Drift(ctx, w.js, w.opts.Layout) // only to be told; what fails here fails below as well
-	if err := storage.Ensure(ctx, w.js, w.opts.Layout); err != nil {
+	switch err := storage.Ensure(ctx, w.js, w.opts.Layout); {
+	case errors.Is(err, nats.ErrNoResponders):
+		return fmt.Errorf("worker: nothing answers for JetStream on this bus; start its servers with it: %w", err)
+	case err != nil:
 		return err
 	}
 	for _, d := range drift {

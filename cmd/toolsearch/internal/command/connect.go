@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -172,10 +173,16 @@ func notConnected(s config.NATS, url string, err error) error {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked),
 		errors.Is(err, nats.ErrAccountAuthExpired):
 		return fmt.Errorf("the NATS server at %s refused this login; %s: %w", at, otherLogin(s, url), err)
-	case errors.As(err, &authority), errors.As(err, &name):
+	case errors.As(err, &name):
+		return fmt.Errorf("the certificate of the NATS server at %s is for another name; connect by one that it holds: %w", at, err)
+	case errors.As(err, &authority):
 		return fmt.Errorf("the certificate of the NATS server at %s is not trusted; name its authority with --tls-ca: %w", at, err)
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return fmt.Errorf("the NATS server at %s speaks no TLS; write nats:// and leave --tls-ca, --tls-cert and --tls-key out: %w", at, err)
+	case strings.Contains(err.Error(), "tls: "), strings.Contains(err.Error(), "tls error"): // of the library, or the other side's
+		return fmt.Errorf("the TLS handshake with the NATS server at %s failed; check --tls-ca, --tls-cert and --tls-key: %w", at, err)
+	case strings.Contains(err.Error(), "malformed HTTP"):
+		return fmt.Errorf("the server at %s speaks no websocket; write nats:// or tls://", at)
 	default:
 		return fmt.Errorf("no NATS server answers at %s; start one with `toolsearch worker`, or name yours with --nats: %w", at, err)
 	}
@@ -259,6 +266,9 @@ func message(err error) string {
 	}
 	if refused := subjects.AsPermissionError(err); refused != nil {
 		return notAllowed(refused)
+	}
+	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
+		return "nothing answers for JetStream on this bus; start its servers with it (nats-server -js, or a block jetstream {})"
 	}
 	return err.Error()
 }

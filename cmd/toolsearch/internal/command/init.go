@@ -159,7 +159,7 @@ func insist(ctx context.Context, nc *nats.Conn, attempt func(context.Context) er
 	pause := backoff.WithContext(backoff.NewExponentialBackOff(backoff.WithInitialInterval(200*time.Millisecond),
 		backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0)), ctx)
 	var last error
-	bound := firstAttempt
+	bound, began := firstAttempt, time.Now()
 	err := backoff.Retry(func() error {
 		bounded, cancel := context.WithTimeout(ctx, bound)
 		bound *= 2
@@ -168,7 +168,7 @@ func insist(ctx context.Context, nc *nats.Conn, attempt func(context.Context) er
 		if err != nil && (last == nil || bounded.Err() == nil) {
 			last = err // the first, or one that says more than that the time was over
 		}
-		if err == nil || notYet(nc, err) {
+		if err == nil || notYet(nc, err, time.Since(began)) {
 			return err
 		}
 		return backoff.Permanent(err)
@@ -186,7 +186,7 @@ func insist(ctx context.Context, nc *nats.Conn, attempt func(context.Context) er
 }
 
 // notYet reports whether an error may pass by itself.
-func notYet(nc *nats.Conn, err error) bool {
+func notYet(nc *nats.Conn, err error, waited time.Duration) bool {
 	var api *jetstream.APIError
 	switch {
 	case nc.IsClosed():
@@ -196,8 +196,11 @@ func notYet(nc *nats.Conn, err error) bool {
 	case errors.As(err, &api):
 		return api.Code == 503 // no leader yet, or too few servers for the copies
 	}
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders)
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) && waited < jetStreamStart
 }
+
+// jetStreamStart is how long a server that is there may take until it answers for JetStream, if it has it.
+const jetStreamStart = 4 * time.Second
 
 func ensureBodies(ctx context.Context, js jetstream.JetStream, l storage.Layout, tenants []string) ([]string, error) {
 	l = l.WithDefaults()

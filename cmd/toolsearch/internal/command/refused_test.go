@@ -185,3 +185,29 @@ func TestWatchTellsOfItsConnection(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 }
+
+// TestNoJetStream checks that a server without it is told as that, within seconds and with what to do.
+func TestNoJetStream(t *testing.T) {
+	t.Parallel()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the server did not start")
+	}
+	for line, want := range map[string]string{
+		"init": "JetStream", "init --check": "JetStream", "jobs list": "JetStream", "jobs show x": "JetStream", "jobs retry x": "JetStream",
+		"watch --replay": "JetStream", "stop": "start a worker", "search --sample mail": "no worker answers",
+	} {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			got := run(t, "", append(strings.Fields(line), "--nats", "nats://"+s.Addr().String(), "--timeout", "1h")...)
+			if got.code != command.ExitRefused || !strings.Contains(got.err, want) {
+				t.Errorf("exit code %d, want %d and %q; err: %s", got.code, command.ExitRefused, want, got.err)
+			}
+		})
+	}
+}
