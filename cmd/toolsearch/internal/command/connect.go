@@ -126,7 +126,29 @@ func (a *app) ask(cmd *cobra.Command, c *client) (*asking, error) {
 	return &asking{Session: cl.Session(c.tenant, c.session), client: cl, nc: nc, login: settings.NATS}, nil
 }
 
-// connect makes one attempt to reach the bus. What goes wrong on the connection later is a warning.
+// startPatience is how long a server that is only just being started is waited for.
+const startPatience = 2 * time.Second
+
+// dial connects, and tries again for a moment where nobody listens yet.
+func dial(ctx context.Context, url string, options []nats.Option) (*nats.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	again := time.NewTicker(startPatience / 10)
+	defer again.Stop()
+	for {
+		nc, err := nats.Connect(url, options...)
+		if !errors.Is(err, nats.ErrNoServers) { // which is what a refused connection is told as
+			return nc, err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// connect reaches the bus, or says why it cannot. What goes wrong on the connection later is a warning.
 func (a *app) connect(ctx context.Context, s config.NATS, timeout time.Duration, more ...nats.Option) (*nats.Conn, error) {
 	options, err := untilEnd(ctx, func() ([]nats.Option, error) { return natsOptions(s) })
 	if err != nil {
@@ -145,7 +167,7 @@ func (a *app) connect(ctx context.Context, s config.NATS, timeout time.Duration,
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) { a.warn("connected again, to " + nc.ConnectedUrlRedacted()) }))
-	nc, err := nats.Connect(url, append(options, more...)...)
+	nc, err := dial(ctx, url, append(options, more...))
 	switch {
 	case err == nil:
 		return nc, nil

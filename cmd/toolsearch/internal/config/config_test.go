@@ -386,3 +386,30 @@ func TestSameWarningsEveryTime(t *testing.T) {
 		}
 	}
 }
+
+// TestPrintedSecretsAreMissed checks that what was printed in the place of a secret is never taken for one.
+func TestPrintedSecretsAreMissed(t *testing.T) {
+	t.Parallel()
+	want := config.Default()
+	want.Connectors.Token, want.Connectors.OAuth.ClientSecret = "s3cret", "s3cret"
+	printed, err := want.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, warnings := load(t, string(printed), nil)
+	if diff := cmp.Diff(config.Default(), s); diff != "" {
+		t.Error(diff)
+	}
+	if len(warnings) != 2 {
+		t.Errorf("warnings %v, want one for each secret", warnings)
+	}
+	for _, w := range warnings {
+		if !strings.Contains(w.String(), "--print-config left out") || !strings.Contains(w.String(), `using ""`) {
+			t.Errorf("told %q", w)
+		}
+	}
+	_, _, err = config.Load(config.Sources{Environ: func() []string { return []string{"TOOLSEARCH_NATS_URL=nats://[redacted]@bus:4222"} }})
+	if err == nil || !strings.Contains(err.Error(), "--print-config left out") {
+		t.Errorf("an address without its user: %v", err)
+	}
+}

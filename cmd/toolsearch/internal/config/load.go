@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -217,7 +218,7 @@ func (l layer) apply(s *Settings) (warnings []Warning, err error) {
 		if all[path] == nil {
 			continue // a key with nothing after it says nothing
 		}
-		if err := k.set(s, all[path]); err != nil {
+		if err := k.take(s, all[path]); err != nil {
 			w := k.warning(s, l.origin(path), all[path], err)
 			if k.needed {
 				return nil, &ValueError{w}
@@ -226,6 +227,14 @@ func (l layer) apply(s *Settings) (warnings []Warning, err error) {
 		}
 	}
 	return warnings, nil
+}
+
+// take sets a value, but not what stands where a secret was: a file that was printed and is read again lacks it.
+func (k key) take(s *Settings, v any) error {
+	if text, ok := v.(string); ok && strings.Contains(text, redacted) {
+		return errors.New("the secret that --print-config left out there")
+	}
+	return k.set(s, v)
 }
 
 // spreadConnectors reads "connectors: false" as "connectors: {enabled: false}".
@@ -251,7 +260,10 @@ func (k key) warning(s *Settings, source string, v any, want error) Warning {
 	used := s.filled()
 	w := Warning{Key: k.path, Source: source, Value: show(v), Want: want.Error(), Used: show(k.get(&used))}
 	if k.secret {
-		w.Value, w.Used = redacted, redacted
+		w.Value = redacted
+		if k.get(&used) != "" {
+			w.Used = redacted
+		}
 	}
 	if k.located || strings.Contains(w.Value, "@") {
 		w.Value = redactURL(w.Value)
