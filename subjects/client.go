@@ -94,8 +94,11 @@ func (o ClientOptions) validate() error {
 	return nil
 }
 
-// Client speaks the wire contract over one NATS connection, which stays the caller's: the client never closes it. It
-// is safe for concurrent use and starts no goroutine that outlives a method call.
+// Client speaks the wire contract over one NATS connection, which stays the caller's: the client never closes it and
+// leaves its handlers alone. It is safe for concurrent use and starts no goroutine that outlives a method call.
+//
+// What fails is an [Error] of the service, or a [PermissionError] where the server lets the connection's login not ask;
+// [UntilRefused] tells how soon that is known, and what may hide it.
 type Client struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream

@@ -43,7 +43,7 @@ func (s *Session) stop(ctx context.Context, template, subject, reason string) (a
 			return err
 		case errors.Is(err, nats.ErrNoResponders):
 			return &Error{Code: CodeUnavailable, Err: err,
-				Message: "no stream stores stops on this bus; start a worker once, or check the root of the subjects"}
+				Message: "no stream stores stops on this bus now: start a worker once, or check its JetStream servers and the root of the subjects"}
 		case err != nil:
 			return s.c.transportError(ctx, err)
 		}

@@ -292,6 +292,10 @@ func message(err error) string {
 	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
 		return "nothing answers for JetStream on this bus; start its servers with it (nats-server -js, or a block jetstream {})"
 	}
+	var api *jetstream.APIError
+	if errors.As(err, &api) && api.Code == 503 {
+		return "JetStream is out of reach on this bus, as it is where most of its servers are away; try again: " + err.Error()
+	}
 	return err.Error()
 }
 
