@@ -26,7 +26,7 @@ const defaultURL = "nats://127.0.0.1:4222"
 
 // natsFlags are the flags of everything that connects.
 func natsFlags(flags *pflag.FlagSet) {
-	flags.String("nats", "", "NATS server, nats://host:port (several with commas)")
+	flags.String("nats", "", "NATS server, nats://host:port, several with commas (default "+defaultURL+")")
 	flags.String("creds", "", "file with a NATS user's JWT and seed")
 	flags.String("nkey", "", "file with an nkey seed")
 	flags.String("tls-ca", "", "PEM file of the authorities to trust")
@@ -249,9 +249,12 @@ func natsOptions(s config.NATS) ([]nats.Option, error) {
 		out = append(out, nats.UserCredentials(s.Creds))
 	}
 	if s.NKey != "" {
+		if _, err := os.ReadFile(s.NKey); err != nil {
+			return nil, usagef("--nkey: %w", err)
+		}
 		o, err := nats.NkeyOptionFromSeed(s.NKey)
 		if err != nil {
-			return nil, usagef("--nkey %s: %w", s.NKey, err)
+			return nil, usagef("--nkey %s holds no seed of an nkey", s.NKey)
 		}
 		out = append(out, o)
 	}

@@ -63,13 +63,15 @@ second signal ends it at once.
 
 func workerFlags(f *pflag.FlagSet) {
 	natsFlags(f)
+	f.Lookup("nats").Usage = "NATS server, nats://host:port, several with commas (default a server of its own)"
+	own := config.Default()
 	f.String("name", "", "name of this worker (default made from the machine's name)")
-	f.String("dir", "", "folder of the embedded server")
-	f.String("host", "", "address that the embedded server listens on")
-	f.Int("port", 0, "port of the embedded server; 0 is any free one")
+	f.String("dir", own.Embedded.Dir, "folder of the embedded server")
+	f.String("host", own.Embedded.Host, "address that the embedded server listens on")
+	f.Int("port", own.Embedded.Port, "port of the embedded server; 0 is any free one")
 	f.Int("replicas", 1, "copies of every stream")
 	f.String("gateway", "", "address of the connector gateway")
-	f.String("log-level", "", "debug, info, warn or error")
+	f.String("log-level", own.Log.Level, "debug, info, warn or error")
 	f.Bool("log-json", false, "log lines as JSON")
 	f.String("admin", "", "address of health, metrics and profiles, such as 127.0.0.1:9464 (default off)")
 	f.Bool("capture", false, "record arguments, results and query texts on spans, capped and redacted")
