@@ -82,10 +82,12 @@ func (a *app) callArguments(ctx context.Context, args []string, raw string) (jso
 			return nil, err
 		case err != nil:
 			return nil, usagef("read the arguments from standard input: %w", err)
+		case !json.Valid(text):
+			return nil, usagef("standard input holds no JSON; write for example '{\"calls\": [...]}'")
 		}
 		return text, nil
 	case raw != "":
-		return json.RawMessage(raw), nil
+		return modelWrote(raw)
 	case len(args) == 0:
 		return nil, usagef("no tool: write its name, and its arguments as JSON")
 	}
@@ -99,6 +101,14 @@ func (a *app) callArguments(ctx context.Context, args []string, raw string) (jso
 		}
 	}
 	return subjects.Marshal(map[string]any{"calls": []any{entry}})
+}
+
+// modelWrote takes arguments as a model wrote them, wrong ones too, as long as they can be sent.
+func modelWrote(raw string) (json.RawMessage, error) {
+	if !json.Valid([]byte(raw)) {
+		return nil, usagef("--arguments is not JSON: %s", table.Cut(raw, 80))
+	}
+	return json.RawMessage(raw), nil
 }
 
 // printEntry tells of one entry that has settled.

@@ -49,7 +49,7 @@ func describeArguments(names []string, raw string) (json.RawMessage, error) {
 	case raw != "" && len(names) > 0:
 		return nil, usagef("--arguments says all; give it alone")
 	case raw != "":
-		return json.RawMessage(raw), nil
+		return modelWrote(raw)
 	case len(names) == 0:
 		return nil, usagef("no name: write for example mcp__gitnest__create_issue")
 	}

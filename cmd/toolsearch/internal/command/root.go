@@ -79,7 +79,7 @@ loads and calls the rest on demand. Workers answer over NATS.
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		PersistentPreRun:  func(*cobra.Command, []string) { a.started = true },
-		Args:              cobra.ArbitraryArgs, // see misspelt
+		Args:              noArgs, // a word that is no command is misspelt
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(flagError)

@@ -59,6 +59,8 @@ func (a *app) tools(s *scoping) (json.RawMessage, error) {
 		return nil, usagef("give --sample or --catalog, not both")
 	case s.sample:
 		return sample.JSON(sample.Tools()), nil
+	case slices.Contains(s.catalogs, ""):
+		return nil, usagef("--catalog is empty; it must name a file or a folder")
 	case len(s.catalogs) == 0:
 		return nil, usagef("no tools: name files with --catalog, or try --sample")
 	}

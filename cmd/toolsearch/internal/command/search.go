@@ -76,7 +76,7 @@ func searchArguments(queries []string, raw string, limit int, limited bool) (jso
 	case raw != "" && (len(queries) > 0 || limited):
 		return nil, usagef("--arguments says all; give it alone")
 	case raw != "":
-		return json.RawMessage(raw), nil
+		return modelWrote(raw)
 	case len(queries) == 0:
 		return nil, usagef("no query: write for example \"create an issue\"")
 	}

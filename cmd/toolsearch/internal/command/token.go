@@ -59,6 +59,9 @@ that role's file alone. No secret is printed.
   toolsearch token setup --dir fleet --rotate runtime`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if dir == "" {
+				return usagef("--dir is empty; leave it out for the folder %s", fleetDir)
+			}
 			o := credential.SetupOptions{Root: subjects.Root(root), Bodies: bodies}
 			for _, r := range rotate {
 				if !slices.Contains(roles.All(), roles.Role(r)) {

@@ -121,7 +121,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	switch {
 	case errors.As(err, &unknown):
-		return usagef("%s%s", unknown, instead(cmd, unknown.GetSpecifiedName()))
+		return usagef("%s%s", unknown, instead(cmd, unknown))
 	case errors.As(err, &value):
 		return usagef("--%s is %q; it must be %s", value.GetFlag().Name, value.GetValue(), wanted(value))
 	default:
@@ -130,9 +130,13 @@ func flagError(cmd *cobra.Command, err error) error {
 }
 
 // instead says what may have been meant by a flag that there is not.
-func instead(cmd *cobra.Command, name string) string {
-	if cmd.HasSubCommands() {
-		return fmt.Sprintf("; write the flags of a command behind it: %s <command> --%s", cmd.CommandPath(), name)
+func instead(cmd *cobra.Command, unknown *pflag.NotExistError) string {
+	name := unknown.GetSpecifiedName()
+	switch {
+	case cmd.HasSubCommands():
+		return fmt.Sprintf("; write the flags of a command behind it: %s <command> ...", cmd.CommandPath())
+	case unknown.GetSpecifiedShortnames() != "":
+		return "; but for -h, flags are written with two dashes"
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
