@@ -68,14 +68,14 @@ func (c *Client) insist(ctx context.Context, q *question, m *nats.Msg) (*answer,
 	}
 	first, answered := context.WithCancel(ctx)
 	later := &laterAttempts{}
-	wait := q.again
+	wait := min(q.again, askAgainMost)
 	var ask func()
 	ask = func() {
 		if !later.begin() {
 			return
 		}
 		defer later.done()
-		wait *= 2
+		wait = min(2*wait, askAgainMost)
 		later.after(spread(wait), ask)
 		if a, err := c.once(first, q, m); err == nil {
 			later.settle(a)
@@ -90,6 +90,9 @@ func (c *Client) insist(ctx context.Context, q *question, m *nats.Msg) (*answer,
 	}
 	return a, err
 }
+
+// askAgainMost is a wait that no question outlives. It keeps a longer one from overflowing as it is doubled and spread.
+const askAgainMost = 30 * 24 * time.Hour
 
 // spread makes a wait up to a quarter longer by chance, so that what was lost together is not asked again together.
 func spread(d time.Duration) time.Duration { return d + rand.N(d/4+1) }

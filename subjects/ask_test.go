@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -119,7 +120,7 @@ func TestFirstReplyCounts(t *testing.T) {
 	}
 }
 
-// What has an effect each time is asked once.
+// What has an effect each time is asked once, however often what has none is asked again meanwhile.
 func TestAsksOnceForAnEffect(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -138,19 +139,66 @@ func TestAsksOnceForAnEffect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := startBus(t)
-			w := startWorker(t, s)
-			w.on(tc.verb, func(*request) ([]byte, error) { return nil, nil })
+			effects, reads := startWorker(t, s), startWorker(t, s)
+			begun := make(chan struct{}, 16)
+			effects.on(tc.verb, func(*request) ([]byte, error) { begun <- struct{}{}; return nil, nil })
+			reads.on(subjects.VerbSearch, func(r *request) ([]byte, error) {
+				if r.N < 5 {
+					return nil, nil
+				}
+				return []byte(`{"results": []}`), nil
+			})
 			o := fast
 			o.AskAgain = time.Millisecond
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			session := newSession(t, s, o)
+			ctx, cancel := context.WithCancel(inTime(t))
 			defer cancel()
-			err := tc.ask(ctx, newSession(t, s, o))
-			if !errors.Is(err, &subjects.Error{Code: subjects.CodeDeadlineExceeded}) {
+			ended := make(chan error, 1)
+			go func() { ended <- tc.ask(ctx, session) }()
+			<-begun
+			if _, err := session.Search(inTime(t), subjects.Handle("x"), nil); err != nil {
+				t.Error(err)
+			}
+			cancel()
+			if err := <-ended; !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
-			if n := w.asked.Load(); n != 1 {
+			if n := effects.asked.Load(); n != 1 {
 				t.Errorf("asked %d times", n)
 			}
 		})
+	}
+}
+
+// The longest wait there is means that a question is put once.
+func TestAskAgainNever(t *testing.T) {
+	t.Parallel()
+	s := startBus(t)
+	w := startWorker(t, s)
+	begun := make(chan struct{}, 16)
+	w.on(subjects.VerbSearch, func(*request) ([]byte, error) { begun <- struct{}{}; return nil, nil })
+	w.on(subjects.VerbDescribe, func(*request) ([]byte, error) { return []byte(`{"tools": {}}`), nil })
+	o := fast
+	o.AskAgain = math.MaxInt64
+	session := newSession(t, s, o)
+	ctx, cancel := context.WithCancel(inTime(t))
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := session.Search(ctx, subjects.Handle("x"), nil)
+		ended <- err
+	}()
+	<-begun
+	for range 20 { // time in which it would be put again
+		if _, err := session.Describe(inTime(t), subjects.Handle("x"), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if len(begun) != 0 {
+		t.Errorf("asked %d times more", len(begun))
 	}
 }
