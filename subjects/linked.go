@@ -65,8 +65,9 @@ func linked(body []byte, id string) *Linked {
 }
 
 // Cards gives what the session's user interface is shown, from now on: each event holds a whole card. It is subscribed
-// when it returns. Late events (of a lower Seq than the last) are left out. Ask [Session.Operation] for a card that was
-// opened before. It needs the credentials of an interface.
+// when it returns. Late events (of a lower Seq than the last) are left out. What is no card comes as an error, and the
+// loop may go on; any other error ends it. Ask [Session.Operation] for a card that was opened before. It needs the
+// credentials of an interface.
 func (s *Session) Cards(ctx context.Context) (iter.Seq2[CardEvent, error], error) {
 	sub, err := s.c.nc.SubscribeSync(s.c.opts.Root.SessionCards(s.tenant, s.session))
 	if err != nil {
