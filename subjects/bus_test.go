@@ -15,10 +15,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// patience is more than any step of a test needs, on however slow a machine.
+const patience = 90 * time.Second
+
 // startBus runs a NATS server with JetStream in this process until the test ends.
 func startBus(t testing.TB, change ...func(*server.Options)) *server.Server {
 	t.Helper()
-	o := &server.Options{DontListen: true, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, MaxPayload: 64 << 10}
+	o := &server.Options{DontListen: true, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, MaxPayload: 64 << 10, AuthTimeout: patience.Seconds()}
 	for _, c := range change {
 		c(o)
 	}
@@ -28,7 +31,7 @@ func startBus(t testing.TB, change ...func(*server.Options)) *server.Server {
 	}
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(patience) {
 		t.Fatal("the NATS server is not ready")
 	}
 	return s
@@ -38,7 +41,7 @@ func startBus(t testing.TB, change ...func(*server.Options)) *server.Server {
 func connect(t testing.TB, s *server.Server, o ...nats.Option) *nats.Conn {
 	t.Helper()
 	closed := make(chan struct{})
-	nc, err := nats.Connect("", append([]nats.Option{nats.InProcessServer(s), nats.ClosedHandler(func(*nats.Conn) { close(closed) })}, o...)...)
+	nc, err := nats.Connect("", append([]nats.Option{nats.InProcessServer(s), nats.Timeout(patience), nats.ClosedHandler(func(*nats.Conn) { close(closed) })}, o...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +70,7 @@ func startWorker(t testing.TB, s *server.Server) *worker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bodies, err := subjects.NewBodies(js, subjects.BodiesOptions{})
+	bodies, err := subjects.NewBodies(js, subjects.BodiesOptions{Wait: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +138,7 @@ func newSession(t testing.TB, s *server.Server, o subjects.ClientOptions) *subje
 
 // inTime is a context for a step that must not take long, and has far more time than it needs.
 func inTime(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -67,6 +67,7 @@ func TestCallTellsEachEntryOnce(t *testing.T) {
 	t.Parallel()
 	s := startBus(t)
 	w := startWorker(t, s)
+	told := make(chan struct{}, 16)
 	w.on(subjects.VerbCall, func(r *request) ([]byte, error) {
 		id := callIDOf(t, r)
 		w.entry(id, 0, `{}`)
@@ -74,12 +75,19 @@ func TestCallTellsEachEntryOnce(t *testing.T) {
 		w.entry(id, 1, `{}`)                                 // a successor publishes again
 		w.entry("another-call", 2, `{}`)
 		w.nc.Publish(subjects.DefaultRoot.Result("acme", "s1", id), []byte("<html>"))
+		for range 2 { // a reply that overtook the large event would tell of it instead
+			select {
+			case <-told:
+			case <-time.After(patience):
+				t.Error("the events were not told")
+			}
+		}
 		// The event of entry 2 is lost; the reply tells it.
 		return subjects.MarshalModel(batchOf(3))
 	})
 	var got []subjects.EntryEvent
 	out, err := newSession(t, s, fast).Call(inTime(t), subjects.CallRequest{Scope: subjects.Handle("x"), CallID: "c1", Arguments: json.RawMessage(`{"calls": []}`)},
-		func(e subjects.EntryEvent) { got = append(got, e) })
+		func(e subjects.EntryEvent) { got = append(got, e); told <- struct{}{} })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +121,7 @@ func TestCallTellsWhileItRuns(t *testing.T) {
 				if got != i {
 					t.Errorf("entry %d was told when %d had settled", got, i)
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(patience):
 				t.Errorf("entry %d was not told while the call ran", i)
 			}
 		}
@@ -184,10 +192,10 @@ func TestCallReattaches(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if len(ids) != 3 || ids[0] == "" || ids[0] != ids[2] || ids[1] != ids[2] || ids[0] != out.CallID {
+	if len(ids) < 3 || ids[0] == "" || ids[0] != out.CallID || len(slices.Compact(ids)) != 1 {
 		t.Errorf("asked under %v, told %s", ids, out.CallID)
 	}
-	if deadlines[0] == "" || deadlines[0] != deadlines[2] {
+	if deadlines[0] == "" || len(slices.Compact(deadlines)) != 1 {
 		t.Errorf("deadlines %v, want one", deadlines)
 	}
 }

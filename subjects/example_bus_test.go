@@ -28,7 +28,7 @@ func exampleBus() (connect func(...nats.Option) *nats.Conn, stop func()) {
 		log.Fatal(err)
 	}
 	s.Start()
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		log.Fatal("the NATS server is not ready")
 	}
 	connect = func(o ...nats.Option) *nats.Conn {

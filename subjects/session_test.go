@@ -161,8 +161,8 @@ func TestDeadlineTravels(t *testing.T) {
 		deadlines <- d
 		return []byte(`{"queries": [], "total_available": 0, "results": [], "tools": {}}`), nil
 	})
-	session := newSession(t, s, subjects.ClientOptions{Timeout: 7 * time.Second})
-	want := time.Now().Add(11 * time.Second)
+	session := newSession(t, s, subjects.ClientOptions{Timeout: 7 * time.Minute})
+	want := time.Now().Add(11 * time.Minute)
 	ctx, cancel := context.WithDeadline(context.Background(), want)
 	defer cancel()
 	if _, err := session.Search(ctx, subjects.Handle("x"), nil); err != nil {
@@ -175,8 +175,8 @@ func TestDeadlineTravels(t *testing.T) {
 	if _, err := session.Search(context.Background(), subjects.Handle("x"), nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-deadlines; got.Before(before.Add(7*time.Second)) || got.After(time.Now().Add(7*time.Second)) {
-		t.Errorf("deadline %v, want 7 s after %v", got, before)
+	if got := <-deadlines; got.Before(before.Add(7*time.Minute)) || got.After(time.Now().Add(7*time.Minute)) {
+		t.Errorf("deadline %v, want 7 minutes after %v", got, before)
 	}
 }
 
@@ -276,13 +276,13 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 		}
 		return nil, &subjects.Error{Code: subjects.CodeOverloaded, Message: "full", RetryAfter: wait}
 	})
-	started := time.Now()
-	_, err := newSession(t, s, fast).Search(inTime(t), subjects.Handle("x"), nil)
+	ctx := inTime(t)
+	_, err := newSession(t, s, fast).Search(ctx, subjects.Handle("x"), nil)
 	if code(err) != subjects.CodeOverloaded || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want OVERLOADED and the deadline", err)
 	}
-	if took := time.Since(started); took > 10*time.Second {
-		t.Errorf("waited %v for an hour that the deadline does not have", took)
+	if ctx.Err() != nil {
+		t.Error("waited for an hour that the deadline does not have")
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -299,7 +299,7 @@ func TestNoWorkerYet(t *testing.T) {
 	if _, err := session.Search(inTime(t), subjects.Handle("x"), nil); code(err) != subjects.CodeUnavailable || !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("got %v, want UNAVAILABLE for want of a worker", err)
 	}
-	patient := newSession(t, s, subjects.ClientOptions{Retries: 1000, MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond})
+	patient := newSession(t, s, subjects.ClientOptions{Retries: 1 << 20, MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond})
 	done := make(chan error, 1)
 	go func() {
 		_, err := patient.Search(inTime(t), subjects.Handle("x"), nil)

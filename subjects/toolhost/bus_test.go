@@ -16,6 +16,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// patience is more than any step of a test needs, on however slow a machine.
+const patience = 90 * time.Second
+
 // testBundle is a bus with a connection of whoever calls hosts.
 type testBundle struct {
 	t      testing.TB
@@ -32,7 +35,7 @@ func setup(t testing.TB) *testBundle {
 	}
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(patience) {
 		t.Fatal("the NATS server is not ready")
 	}
 	b := &testBundle{t: t, server: s}
@@ -41,7 +44,7 @@ func setup(t testing.TB) *testBundle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.bodies, err = subjects.NewBodies(js, subjects.BodiesOptions{}); err != nil {
+	if b.bodies, err = subjects.NewBodies(js, subjects.BodiesOptions{Wait: patience}); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -50,7 +53,7 @@ func setup(t testing.TB) *testBundle {
 func (b *testBundle) connect() *nats.Conn {
 	b.t.Helper()
 	closed := make(chan struct{})
-	nc, err := nats.Connect("", nats.InProcessServer(b.server), nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
+	nc, err := nats.Connect("", nats.InProcessServer(b.server), nats.Timeout(patience), nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -90,7 +93,7 @@ func (b *testBundle) keys() jetstream.KeyValue {
 // call asks for one tool under one key, and reads the reply wherever it travelled.
 func (b *testBundle) call(key, name, arguments string) *subjects.HostReply {
 	b.t.Helper()
-	return b.ask(&subjects.HostRequest{CallID: "c1", Name: name, Arguments: json.RawMessage(arguments), IdempotencyKey: key, Deadline: time.Now().Add(20 * time.Second)})
+	return b.ask(&subjects.HostRequest{CallID: "c1", Name: name, Arguments: json.RawMessage(arguments), IdempotencyKey: key, Deadline: time.Now().Add(patience)})
 }
 
 func (b *testBundle) ask(r *subjects.HostRequest) *subjects.HostReply {
@@ -152,7 +155,7 @@ func tool(name string, run toolhost.Handler) toolhost.Tool {
 }
 
 func inTime(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -26,7 +26,7 @@ func exampleConn() (nc *nats.Conn, stop func()) {
 		log.Fatal(err)
 	}
 	s.Start()
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		log.Fatal("the NATS server is not ready")
 	}
 	nc, err = nats.Connect("", nats.InProcessServer(s))
@@ -49,7 +49,7 @@ func ask(nc *nats.Conn, key, name, arguments string) string {
 	if err != nil {
 		log.Fatal(err)
 	}
-	m, err := nc.Request(subjects.DefaultRoot.Host("acme", "tools-1", subjects.HostCall), p, 10*time.Second)
+	m, err := nc.Request(subjects.DefaultRoot.Host("acme", "tools-1", subjects.HostCall), p, time.Minute)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"toolsearch/subjects"
 	"toolsearch/subjects/toolhost"
@@ -26,13 +25,13 @@ func TestServersAreAnnouncedAndManaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Stop(context.Background()) //nolint:errcheck // the test is over
-	m, err := nc.Request(subjects.DefaultRoot.Host("acme", "laptop", subjects.HostList), nil, 5*time.Second)
+	m, err := nc.Request(subjects.DefaultRoot.Host("acme", "laptop", subjects.HostList), nil, patience)
 	if err != nil || string(m.Data) != `{"tools":[],"local_servers":true}` {
 		t.Errorf("list: %v %s", err, m.Data)
 	}
 	ask := func(key, arguments string) string {
 		body := `{"call_id":"c","index":0,"name":"manage_connections","idempotency_key":"` + key + `","arguments":` + arguments + `}`
-		m, err := nc.Request(subjects.DefaultRoot.Host("acme", "laptop", subjects.HostCall), []byte(body), 5*time.Second)
+		m, err := nc.Request(subjects.DefaultRoot.Host("acme", "laptop", subjects.HostCall), []byte(body), patience)
 		if err != nil {
 			t.Fatal(err)
 		}

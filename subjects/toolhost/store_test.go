@@ -98,10 +98,14 @@ func TestKeyOfADeadInstance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go b.caller.Publish(subjects.DefaultRoot.Host("acme", "mcp-1", subjects.HostCall), // its deadline is over before anybody asks again
-		[]byte(`{"name":"count","arguments":{},"idempotency_key":"k","deadline":"`+subjects.FormatDeadline(time.Now().Add(time.Second))+`"}`))
+	err = b.caller.Publish(subjects.DefaultRoot.Host("acme", "mcp-1", subjects.HostCall),
+		[]byte(`{"name":"count","arguments":{},"idempotency_key":"k","deadline":"`+subjects.FormatDeadline(time.Now().Add(time.Hour))+`"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
 	<-begun
 	nc.Close() // to the rest of the world, it is gone now
+	expire(t, keys)
 
 	var ran atomic.Int64
 	b.serve(toolhost.Options{Keys: keys}, counter(&ran))
@@ -114,6 +118,31 @@ func TestKeyOfADeadInstance(t *testing.T) {
 	close(dead)
 	if err := first.Stop(inTime(t)); err != nil {
 		t.Error(err)
+	}
+}
+
+// expire puts the deadline of the one key of a bucket into the past.
+func expire(t *testing.T, keys jetstream.KeyValue) {
+	t.Helper()
+	names, err := keys.Keys(inTime(t))
+	if err != nil || len(names) != 1 {
+		t.Fatal(names, err)
+	}
+	e, err := keys.Get(inTime(t), names[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var record map[string]any
+	if err := json.Unmarshal(e.Value(), &record); err != nil {
+		t.Fatal(err)
+	}
+	record["until"] = time.Now().Add(-time.Hour)
+	p, err := json.Marshal(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keys.Put(inTime(t), names[0], p); err != nil {
+		t.Fatal(err)
 	}
 }
 
