@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/big"
 	"net/http"
@@ -55,6 +56,18 @@ func (refusedTokens) Token(context.Context, string) (string, error) { return "",
 
 func noBackoff() backoff.BackOff { return &backoff.ZeroBackOff{} }
 
+// promptClock ends every wait at once, also one that an answer of 429 asks for.
+type promptClock struct{ machineClock }
+
+func (promptClock) NewTimer(time.Duration) (<-chan time.Time, func()) {
+	c := make(chan time.Time, 1)
+	c <- time.Now()
+	return c, func() {}
+}
+
+// vectorAttempts is how often the cases have an execute request sent at most: once, and once more.
+const vectorAttempts = 2
+
 // boundRecorder notes how much time each request was given.
 type boundRecorder struct {
 	next http.RoundTripper
@@ -97,7 +110,8 @@ func newBench(t *testing.T, g vectorGateway) *bench {
 	own := NewTransport()
 	t.Cleanup(own.CloseIdleConnections)
 	b := &bench{server: server, bounds: &boundRecorder{next: own}}
-	b.client, err = NewClient(ClientOptions{Origin: origin, Tokens: tokens, Transport: b.bounds, Backoff: noBackoff})
+	b.client, err = NewClient(ClientOptions{Origin: origin, Tokens: tokens, Transport: b.bounds, Backoff: noBackoff,
+		Clock: promptClock{}, ExecuteAttempts: vectorAttempts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,6 +145,9 @@ func (b *bench) checkRequests(t *testing.T, want []vectorRequest) {
 			t.Errorf("request %d has the key %q under the label %q", i, g.Key, w.Key)
 		}
 		labels[w.Key], keys[g.Key] = g.Key, w.Key
+		if w.TimeoutS == "" {
+			continue
+		}
 		bound, err := w.TimeoutS.Float64()
 		if err != nil {
 			t.Fatal(err)
@@ -387,7 +404,11 @@ func checkWire(t *testing.T, v catalogtest.Vector) {
 		if err == nil {
 			t.Fatalf("got %v, want the error %v", result, want.Error)
 		}
-		stated(t, want.Error, errorMap(t, err))
+		got := errorMap(t, err)
+		if status, ok := want.Error["status"]; ok && status == nil && err.(*Error).Status == 0 {
+			got["status"] = nil // no answer, so none
+		}
+		stated(t, want.Error, got)
 	case err != nil:
 		t.Fatal(err)
 	default:
@@ -556,18 +577,48 @@ func looseRows(raw json.RawMessage) []*Row {
 	return rows
 }
 
-// looseEntries reads given.groups, whose entries may hold anything; one without a whole index claims no slot.
-func looseEntries(groups [][]json.RawMessage) [][]subjects.EntryResult {
-	out := make([][]subjects.EntryResult, len(groups))
+// looseTotal reads given.total, in which fractions count for their whole part and what is no number for 0.
+func looseTotal(raw json.RawMessage) int {
+	if n, ok := readInteger(raw); ok {
+		return n
+	}
+	var f float64
+	if json.Unmarshal(raw, &f) != nil {
+		return 0
+	}
+	return int(f)
+}
+
+// looseEntries reads given.groups, whose entries may hold anything; one without a whole index claims no slot. Each is
+// known by its name among the raw entries afterwards.
+func looseEntries(groups [][]json.RawMessage) (out [][]subjects.EntryResult, raw map[string]json.RawMessage) {
+	out, raw = make([][]subjects.EntryResult, len(groups)), map[string]json.RawMessage{}
 	for i, group := range groups {
-		for _, raw := range group {
-			var e subjects.EntryResult
-			if readRecord("", raw).get("index", nullable) != nil && json.Unmarshal(raw, &e) == nil {
-				out[i] = append(out[i], e)
+		for j, entry := range group {
+			r := readRecord("", entry)
+			e := subjects.EntryResult{Name: fmt.Sprintf("%d.%d", i, j)}
+			if at := r.get("index", nullable); at == nil || json.Unmarshal(at, &e.Index) != nil {
+				continue
 			}
+			if _, failed := r.fields["error"]; failed {
+				e.Error = &subjects.EntryError{}
+			}
+			out[i], raw[e.Name] = append(out[i], e), entry
 		}
 	}
-	return out
+	return out, raw
+}
+
+// assembled is a reply as the cases write it, each entry as it was given.
+func assembled(t *testing.T, r *subjects.BatchReply, raw map[string]json.RawMessage) any {
+	t.Helper()
+	got := asJSON(t, r).(map[string]any)
+	for i, e := range r.Results {
+		if given, ok := raw[e.Name]; ok {
+			got["results"].([]any)[i] = decode(t, given)
+		}
+	}
+	return got
 }
 
 func TestVectorsResults(t *testing.T) {
@@ -600,8 +651,8 @@ func TestVectorsResults(t *testing.T) {
 				Groups [][]json.RawMessage
 			}
 			v.DecodeGiven(t, &given)
-			total, _ := readInteger(given.Total)
-			stated(t, wantMap(t, v), asJSON(t, AssembleResults(total, looseEntries(given.Groups)...)))
+			entries, raw := looseEntries(given.Groups)
+			stated(t, wantMap(t, v), assembled(t, AssembleResults(looseTotal(given.Total), entries...), raw))
 		},
 	}, "batch") // with the door before them: the tests of package dispatch
 }
@@ -625,15 +676,24 @@ func TestVectorsDescribeWithGateway(t *testing.T) {
 }
 
 // vectorScope is the scope of a vector, made as a worker makes it.
-func vectorScope(t *testing.T, v catalogtest.Vector, tools, config json.RawMessage) *catalog.Scope {
+func vectorScope(t *testing.T, v catalogtest.Vector, tools, withheld, config json.RawMessage) *catalog.Scope {
 	t.Helper()
-	raw := catalogtest.Array(v.Tools(t, tools))
+	granted, others := v.Tools(t, tools), v.Tools(t, withheld)
+	raw := catalogtest.Array(append(slices.Clone(granted), others...))
+	req := &subjects.AssembleRequest{Tools: raw}
+	if len(others) > 0 { // each in a toolset that none of the granted ones is of
+		var enabled []string
+		for _, e := range granted {
+			enabled = append(enabled, e.Toolset)
+		}
+		req.EnabledToolsets = &enabled
+	}
 	c, err := catalog.Build(raw, catalog.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	base, _ := catalog.DefaultConfig().Overlay(config)
-	s, err := catalog.NewScope(c, catalog.Owner{Tenant: "tenant", Session: "session"}, &subjects.AssembleRequest{Tools: raw}, base, coreNames, nil)
+	s, err := catalog.NewScope(c, catalog.Owner{Tenant: "tenant", Session: "session"}, req, base, coreNames, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -662,16 +722,34 @@ func matchedRecords(r *subjects.SearchReply) subjects.Ordered[subjects.ToolRecor
 	return out
 }
 
+// refused checks that err is a mistake of the model in the words of want.
+func refused(t *testing.T, want any, err error) {
+	t.Helper()
+	var mistake *subjects.ToolError
+	if !errors.As(err, &mistake) {
+		t.Fatalf("error %v, want %v", err, want)
+	}
+	equal(t, "error", want, mistake.Message)
+}
+
 func checkSearch(t *testing.T, v catalogtest.Vector) {
 	var given struct {
-		Tools, Config, Arguments json.RawMessage
-		Gateway                  vectorGateway
+		Tools, Withheld, Config, Arguments json.RawMessage
+		Gateway                            vectorGateway
 	}
 	v.DecodeGiven(t, &given)
-	var want struct{ Requests []vectorRequest }
+	var want struct {
+		Error    any
+		Requests []vectorRequest
+	}
 	v.DecodeWant(t, &want)
-	s, b := vectorScope(t, v, given.Tools, given.Config), newBench(t, given.Gateway)
+	s, b := vectorScope(t, v, given.Tools, given.Withheld, given.Config), newBench(t, given.Gateway)
 	q, err := s.ParseSearch(given.Arguments)
+	if want.Error != nil {
+		refused(t, want.Error, err)
+		b.checkRequests(t, want.Requests)
+		return
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -703,14 +781,22 @@ func checkSearch(t *testing.T, v catalogtest.Vector) {
 
 func checkDescribe(t *testing.T, v catalogtest.Vector) {
 	var given struct {
-		Tools, Config, Arguments json.RawMessage
-		Gateway                  vectorGateway
+		Tools, Withheld, Config, Arguments json.RawMessage
+		Gateway                            vectorGateway
 	}
 	v.DecodeGiven(t, &given)
-	var want struct{ Requests []vectorRequest }
+	var want struct {
+		Error    any
+		Requests []vectorRequest
+	}
 	v.DecodeWant(t, &want)
-	s, b := vectorScope(t, v, given.Tools, given.Config), newBench(t, given.Gateway)
+	s, b := vectorScope(t, v, given.Tools, given.Withheld, given.Config), newBench(t, given.Gateway)
 	names, err := s.ParseDescribe(given.Arguments)
+	if want.Error != nil {
+		refused(t, want.Error, err)
+		b.checkRequests(t, want.Requests)
+		return
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,9 @@
 package dispatch
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"testing"
 	"time"
 
@@ -28,11 +28,9 @@ func TestVectorsBatch(t *testing.T) {
 			t.Parallel()
 			var given struct {
 				Tools, Calls json.RawMessage
-				Gateway      struct {
-					Answers []gatewaytest.Answer `json:"answers"`
-				}
-				Surface   subjects.Surface
-				StopAfter *int `json:"stop_after"`
+				Gateway      scripted
+				Surface      subjects.Surface
+				StopAfter    *int `json:"stop_after"`
 			}
 			var want struct {
 				Error    *wantText
@@ -41,7 +39,7 @@ func TestVectorsBatch(t *testing.T) {
 			}
 			v.DecodeGiven(t, &given)
 			v.DecodeWant(t, &want)
-			server, sender := scriptedGateway(t, given.Gateway.Answers)
+			server, sender := scriptedGateway(t, given.Gateway)
 			s := batchScope(t, v.Tools(t, given.Tools), given.Surface)
 			plan, err := Resolve(s, json.RawMessage(`{"calls":`+string(given.Calls)+`}`))
 			if want.Error != nil {
@@ -52,7 +50,7 @@ func TestVectorsBatch(t *testing.T) {
 				payload := NewPayload(plan, s, time.Time{})
 				compareBatch(t, runInOrder(t.Context(), sender, &payload, given.StopAfter), v.Want)
 			}
-			compareSent(t, server.Requests(), want.Requests)
+			compareSent(t, server.Requests(), want.Requests, given.Gateway.Answers)
 		})
 	}
 }
@@ -71,12 +69,45 @@ func batchScope(t *testing.T, tools []catalogtest.Element, surface subjects.Surf
 	return s
 }
 
-func scriptedGateway(t *testing.T, answers []gatewaytest.Answer) (*gatewaytest.Gateway, Sender) {
-	t.Helper()
-	if answers == nil {
-		answers = []gatewaytest.Answer{}
+// scripted is given.gateway of a case.
+type scripted struct {
+	Answers   []gatewaytest.Answer `json:"answers"`
+	Token     *string              `json:"token"`
+	Available *bool                `json:"available"`
+}
+
+// expired is a tenant that is signed in and whose token has run out.
+type expired struct{}
+
+func (expired) Token(context.Context, string) (string, error) { return "", connectors.ErrNoToken }
+
+func (g *scripted) tokens() connectors.Tokens {
+	switch {
+	case g.Available != nil && !*g.Available:
+		return connectors.Static(nil)
+	case g.Token != nil && *g.Token == "":
+		return expired{}
+	case g.Token != nil:
+		return connectors.Shared(*g.Token)
 	}
-	server, err := gatewaytest.Start(gatewaytest.Options{Answers: answers})
+	return connectors.Shared("tok")
+}
+
+// prompt ends every wait at once, also one that an answer of 429 asks for.
+type prompt struct{ connectors.Clock }
+
+func (prompt) NewTimer(time.Duration) (<-chan time.Time, func()) {
+	c := make(chan time.Time, 1)
+	c <- time.Now()
+	return c, func() {}
+}
+
+func scriptedGateway(t *testing.T, g scripted) (*gatewaytest.Gateway, Sender) {
+	t.Helper()
+	if g.Answers == nil {
+		g.Answers = []gatewaytest.Answer{}
+	}
+	server, err := gatewaytest.Start(gatewaytest.Options{Answers: g.Answers})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +116,8 @@ func scriptedGateway(t *testing.T, answers []gatewaytest.Answer) (*gatewaytest.G
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := connectors.NewClient(connectors.ClientOptions{Origin: origin, Tokens: connectors.Shared("tok"),
-		Backoff: func() backoff.BackOff { return &backoff.ZeroBackOff{} }})
+	client, err := connectors.NewClient(connectors.ClientOptions{Origin: origin, Tokens: g.tokens(), Clock: prompt{connectors.SystemClock()},
+		ExecuteAttempts: 2, Backoff: func() backoff.BackOff { return &backoff.ZeroBackOff{} }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +204,9 @@ func compareBatch(t *testing.T, got *subjects.BatchReply, want json.RawMessage) 
 	}
 }
 
-func compareSent(t *testing.T, got []gatewaytest.Request, want []any) {
+// compareSent compares what the gateway got. A request that is sent again, because its answer allows it, keeps its key;
+// every other has one of its own.
+func compareSent(t *testing.T, got []gatewaytest.Request, want []any, answers []gatewaytest.Answer) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Fatalf("%d requests were sent, want %d", len(got), len(want))
@@ -185,9 +218,11 @@ func compareSent(t *testing.T, got []gatewaytest.Request, want []any) {
 			t.Fatal(err)
 		}
 		compareJSON(t, r.Body, w)
+		again := i > 0 && (answers[i-1].Fault != "" || answers[i-1].Status >= 500 || answers[i-1].Status == 429) &&
+			bytes.Equal(r.Body, got[i-1].Body) && r.Key == got[i-1].Key
+		if keys[r.Key] && !again {
+			t.Errorf("request %d has the key of another", i)
+		}
 		keys[r.Key] = true
-	}
-	if len(keys) != len(got) {
-		t.Error(fmt.Sprint("requests share a key: ", keys))
 	}
 }
