@@ -114,10 +114,16 @@ func TestManyAcceptTheSameCall(t *testing.T) {
 	b.wantStored(call.Key, "0", "1", "summary")
 }
 
-// jobsDown is a queue that does not answer.
-type jobsDown struct{ dispatch.Jobs }
+// jobsDown is a queue that does not answer. asked, if it is set, is told of each question.
+type jobsDown struct {
+	dispatch.Jobs
+	asked func()
+}
 
-func (jobsDown) Publish(context.Context, dispatch.CallKey, string, []byte, dispatch.Trace) error {
+func (j jobsDown) Publish(context.Context, dispatch.CallKey, string, []byte, dispatch.Trace) error {
+	if j.asked != nil {
+		j.asked()
+	}
 	return errInjected
 }
 
@@ -126,10 +132,10 @@ func TestAcceptorDiesBeforeTheJob(t *testing.T) {
 	t.Parallel()
 	b, g := newBus(t, storage.Layout{}), newGateway()
 	c, call := b.worker(Options{Connectors: g}), batch(newKey("acme", "s1"), 2)
-	broken := *c.acceptor
-	broken.Jobs = jobsDown{}
-	ctx, cancel := context.WithTimeout(b.ctx, 50*time.Millisecond)
+	ctx, cancel := context.WithCancel(b.ctx)
 	defer cancel()
+	broken := *c.acceptor
+	broken.Jobs = jobsDown{asked: cancel}
 	if _, err := broken.Accept(ctx, call); !errors.Is(err, &subjects.Error{Code: subjects.CodeUnavailable}) {
 		t.Fatalf("%v, want UNAVAILABLE", err)
 	}
@@ -195,7 +201,7 @@ func TestBadCalls(t *testing.T) {
 // An open record outlives the age of its stream; a stop does not.
 func TestOpenRecordOutlivesTheStreamsAge(t *testing.T) {
 	t.Parallel()
-	b, g := newBus(t, storage.Layout{StopAge: time.Second, RecordAge: time.Second}), newGateway()
+	b, g := newBus(t, storage.Layout{StopAge: time.Second, RecordAge: 5 * time.Second}), newGateway()
 	arrived, release := g.blocking(0)
 	c, call := b.worker(Options{Connectors: g}), batch(newKey("acme", "s1"), 1)
 	reply := b.start(c, call)

@@ -26,6 +26,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is how long a test waits for what must happen. Nothing is slow because of it.
 const patience = 90 * time.Second
 
+// testBound ends what a whole test asks for.
+const testBound = 5 * time.Minute
+
+// shortAckWait has a job whose runner died taken over soon. A runner that lives may miss it as well where a machine is
+// slow, so the worker that takes over has one slot: no other runner of its own can take its job away.
+const shortAckWait = 300 * time.Millisecond
+
 // bus is a server of its own with the streams of a layout.
 type bus struct {
 	t      testing.TB
@@ -39,12 +46,18 @@ type bus struct {
 
 func newBus(t testing.TB, l storage.Layout) *bus {
 	t.Helper()
-	s, err := embedded.Start(embedded.Options{Port: embedded.InProcessOnly})
+	return startBus(t, l, embedded.Options{Port: embedded.InProcessOnly})
+}
+
+func startBus(t testing.TB, l storage.Layout, o embedded.Options) *bus {
+	t.Helper()
+	o.StartTimeout = patience
+	s, err := embedded.Start(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Shutdown)
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testBound)
 	t.Cleanup(cancel)
 	b := &bus{t: t, server: s, layout: l.WithDefaults(), ctx: ctx}
 	b.nc, b.js = b.connect()
@@ -63,7 +76,7 @@ func ensure(t testing.TB, ctx context.Context, js jetstream.JetStream, l storage
 
 func (b *bus) connect(opts ...nats.Option) (*nats.Conn, jetstream.JetStream) {
 	b.t.Helper()
-	opts = append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(10 * time.Millisecond)}, opts...)
+	opts = append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(10 * time.Millisecond), nats.Timeout(patience)}, opts...)
 	url := strings.Join(b.urls, ",")
 	if b.server != nil {
 		url, opts = b.server.ClientURL(), append(opts, b.server.InProcess())

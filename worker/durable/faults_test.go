@@ -162,7 +162,7 @@ func TestRunnerWakesAfterTakeover(t *testing.T) {
 				}
 			}
 			ended := make(chan dispatch.Verdict, 16)
-			o := Options{Connectors: first, Slots: 1, AckWait: 300 * time.Millisecond, verdict: func(v dispatch.Verdict) { ended <- v }}
+			o := Options{Connectors: first, Slots: 1, AckWait: shortAckWait, verdict: func(v dispatch.Verdict) { ended <- v }}
 			o.wrap = func(r *dispatch.Runner) {
 				r.AckWait = 0 // a paused process sends no sign of life
 				switch where {
@@ -188,7 +188,7 @@ func TestRunnerWakesAfterTakeover(t *testing.T) {
 			}
 			wait(t, asleep, "the first runner to fall asleep")
 			firstSends := len(first.sent())
-			heir := b.worker(Options{Connectors: second, AckWait: o.AckWait})
+			heir := b.worker(Options{Connectors: second, Slots: 1, AckWait: o.AckWait})
 			r, err := heir.Wait(b.ctx, call.Key)
 			if err != nil {
 				t.Fatal(err)
@@ -290,7 +290,7 @@ func TestDeathAtEachStep(t *testing.T) {
 			var once sync.Once
 			var dying *Calls
 			ready := make(chan struct{})
-			o := Options{Connectors: g, Slots: 1, AckWait: 300 * time.Millisecond}
+			o := Options{Connectors: g, Slots: 1, AckWait: shortAckWait}
 			o.wrap = func(r *dispatch.Runner) {
 				r.AckWait = 0
 				step(r, func() { once.Do(func() { <-ready; kill(dying); close(died) }) })
@@ -303,7 +303,7 @@ func TestDeathAtEachStep(t *testing.T) {
 				t.Fatal(err)
 			}
 			wait(t, died, "the worker to die")
-			heir := b.worker(Options{Connectors: g, AckWait: o.AckWait})
+			heir := b.worker(Options{Connectors: g, Slots: 1, AckWait: o.AckWait})
 			r, err := heir.Wait(b.ctx, call.Key)
 			if err != nil {
 				t.Fatal(err)

@@ -48,21 +48,20 @@ func measured(t *testing.T) (*telemetry.Recorder, func(name, key, value string) 
 func TestFiguresOfAnAbandonedCall(t *testing.T) {
 	t.Parallel()
 	b := newBus(t, storage.Layout{})
-	ackWait := 200 * time.Millisecond
 	call := batch(newKey("acme", "s1"), 3)
-	accepting := b.worker(Options{Slots: -1, AckWait: ackWait})
+	accepting := b.worker(Options{Slots: -1, AckWait: shortAckWait})
 	if _, err := accepting.Accept(b.ctx, call); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
 		g := newGateway()
 		arrived, _ := g.blocking(1)
-		dying := b.worker(Options{Connectors: g, Slots: 1, AckWait: ackWait, MaxTakeovers: 1})
+		dying := b.worker(Options{Connectors: g, Slots: 1, AckWait: shortAckWait, MaxTakeovers: 1})
 		wait(t, arrived, "the deadly entry")
 		kill(dying)
 	}
 	rec, count := measured(t)
-	heir := b.worker(Options{Connectors: newGateway(), AckWait: ackWait, MaxTakeovers: 1, Telemetry: rec})
+	heir := b.worker(Options{Connectors: newGateway(), Slots: 1, AckWait: shortAckWait, MaxTakeovers: 1, Telemetry: rec})
 	r, err := heir.Wait(b.ctx, call.Key)
 	if err != nil {
 		t.Fatal(err)

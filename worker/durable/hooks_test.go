@@ -145,7 +145,7 @@ func TestSuccessorKeepsRewrittenArguments(t *testing.T) {
 				return `{"decision":"rewrite","arguments":` + rewritten + `}`
 			})
 			arrived, _ := g.blocking(0)
-			o := Options{Connectors: g, Slots: 1, AckWait: 300 * time.Millisecond}
+			o := Options{Connectors: g, Slots: 1, AckWait: shortAckWait}
 			accepting := b.worker(Options{Slots: -1, AckWait: o.AckWait})
 			dying, call := b.worker(o), hooked(newKey("acme", "s1"), 1, subjects.Hooks{Pre: true})
 			if _, err := accepting.Accept(b.ctx, call); err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"toolsearch/dispatch"
 	"toolsearch/subjects"
@@ -19,8 +18,7 @@ func TestDeadlyCallIsGivenUpAndReopened(t *testing.T) {
 	t.Parallel()
 	b := newBus(t, storage.Layout{})
 	const bound = 2
-	ackWait := 200 * time.Millisecond
-	accepting := b.worker(Options{Slots: -1, AckWait: ackWait})
+	accepting := b.worker(Options{Slots: -1, AckWait: shortAckWait})
 	call := batch(newKey("acme", "s1"), 4)
 	if _, err := accepting.Accept(b.ctx, call); err != nil {
 		t.Fatal(err)
@@ -29,7 +27,7 @@ func TestDeadlyCallIsGivenUpAndReopened(t *testing.T) {
 	for range bound + 1 {
 		g := newGateway()
 		arrived, _ := g.blocking(1)
-		dying := b.worker(Options{Connectors: g, Slots: 1, AckWait: ackWait, MaxTakeovers: bound})
+		dying := b.worker(Options{Connectors: g, Slots: 1, AckWait: shortAckWait, MaxTakeovers: bound})
 		wait(t, arrived, "the deadly entry")
 		for _, s := range g.sent() {
 			if k := s.IdempotencyKey(s.Name); keys[s.Index] == "" {
@@ -41,7 +39,7 @@ func TestDeadlyCallIsGivenUpAndReopened(t *testing.T) {
 		kill(dying)
 	}
 	g := newGateway()
-	heir := b.worker(Options{Connectors: g, AckWait: ackWait, MaxTakeovers: bound})
+	heir := b.worker(Options{Connectors: g, Slots: 1, AckWait: shortAckWait, MaxTakeovers: bound})
 	r, err := heir.Wait(b.ctx, call.Key)
 	if err != nil {
 		t.Fatal(err)
@@ -108,8 +106,7 @@ func outcomesOf(evs []subjects.Event) (out []subjects.Outcome) {
 func TestRepeatedRetry(t *testing.T) {
 	t.Parallel()
 	b := newBus(t, storage.Layout{})
-	ackWait := 200 * time.Millisecond
-	accepting := b.worker(Options{Slots: -1, AckWait: ackWait})
+	accepting := b.worker(Options{Slots: -1, AckWait: shortAckWait})
 	call := batch(newKey("acme", "s1"), 2)
 	if _, err := accepting.Accept(b.ctx, call); err != nil {
 		t.Fatal(err)
@@ -117,11 +114,11 @@ func TestRepeatedRetry(t *testing.T) {
 	for range 2 {
 		g := newGateway()
 		arrived, _ := g.blocking(0)
-		dying := b.worker(Options{Connectors: g, Slots: 1, AckWait: ackWait, MaxTakeovers: 1})
+		dying := b.worker(Options{Connectors: g, Slots: 1, AckWait: shortAckWait, MaxTakeovers: 1})
 		wait(t, arrived, "the deadly entry")
 		kill(dying)
 	}
-	o := Options{AckWait: ackWait, MaxTakeovers: 1, Slots: 1}
+	o := Options{AckWait: shortAckWait, MaxTakeovers: 1, Slots: 1}
 	last := b.worker(o)
 	if _, err := last.Wait(b.ctx, call.Key); err != nil {
 		t.Fatal(err)

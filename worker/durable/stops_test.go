@@ -299,7 +299,7 @@ func TestStopAfterDeathIsUnknown(t *testing.T) {
 	t.Parallel()
 	b, g := newBus(t, storage.Layout{}), newGateway()
 	arrived, _ := g.blocking(0)
-	o := Options{Connectors: g, AckWait: 300 * time.Millisecond}
+	o := Options{Connectors: g, Slots: 1, AckWait: shortAckWait}
 	accepting := b.worker(Options{Slots: -1, AckWait: o.AckWait})
 	dying, call := b.worker(o), batch(newKey("acme", "s1"), 3)
 	if _, err := accepting.Accept(b.ctx, call); err != nil {

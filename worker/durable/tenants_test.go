@@ -39,11 +39,11 @@ func TestSlowTenantDoesNotStarveAnother(t *testing.T) {
 		wait(t, arrived, "the slow tenant to take what it may")
 	}
 	begun := time.Now()
-	for range 20 {
+	for range 100 {
 		wantCodes(t, b.do(c, batch(newKey("quick", "s1"), 1)), "ok")
 	}
-	if d := time.Since(begun); d > 10*time.Second { // it was a second each while a question about the slow tenant hung
-		t.Fatalf("20 quick calls took %s beside the slow tenant", d)
+	if d := time.Since(begun); d > time.Minute { // a second each, or more, where a question about the slow tenant hangs
+		t.Fatalf("100 quick calls took %s beside the slow tenant", d)
 	}
 	select {
 	case <-arrived:
@@ -63,7 +63,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 	accepting := b.worker(Options{Slots: -1})
 	var calls []dispatch.Call
 	for _, tenant := range []string{"one", "two", "three"} {
-		for range 6 {
+		for range 20 {
 			call := batch(newKey(tenant, "s"), 1)
 			if _, err := accepting.Accept(b.ctx, call); err != nil {
 				t.Fatal(err)
@@ -80,10 +80,10 @@ func TestTenantsTakeTurns(t *testing.T) {
 	seen := map[string]int{}
 	for i, s := range g.sent() {
 		seen[s.Key.Tenant]++
-		if i == 11 { // two thirds
+		if i == 39 { // two thirds; a question may lapse on a busy server, and costs its tenant a turn
 			for tenant, n := range seen {
-				if n < 3 {
-					t.Errorf("of the first 12 calls tenant %s had %d: %v", tenant, n, seen)
+				if n < 7 {
+					t.Errorf("of the first 40 calls tenant %s had %d: %v", tenant, n, seen)
 				}
 			}
 		}

@@ -1,7 +1,6 @@
 package durable
 
 import (
-	"context"
 	"io"
 	"net"
 	"strings"
@@ -80,10 +79,10 @@ func (p *proxy) set(down bool) {
 // A stop that is stored while the worker's connection is down is seen before anything more is sent.
 func TestStopWhileConnectionIsDown(t *testing.T) {
 	t.Parallel()
-	b, g := newTCPBus(t), newGateway()
+	b, g := startBus(t, storage.Layout{}, embedded.Options{}), newGateway()
 	p := newProxy(t, b.server.ClientURL())
 	down, up := make(chan struct{}, 16), make(chan struct{}, 16)
-	nc, err := nats.Connect("nats://"+p.listener.Addr().String(), nats.MaxReconnects(-1), nats.ReconnectWait(5*time.Millisecond),
+	nc, err := nats.Connect("nats://"+p.listener.Addr().String(), nats.MaxReconnects(-1), nats.ReconnectWait(5*time.Millisecond), nats.Timeout(patience),
 		nats.DisconnectErrHandler(func(*nats.Conn, error) { down <- struct{}{} }), nats.ReconnectHandler(func(*nats.Conn) { up <- struct{}{} }))
 	if err != nil {
 		t.Fatal(err)
@@ -113,21 +112,6 @@ func TestStopWhileConnectionIsDown(t *testing.T) {
 	}
 	wantCodes(t, r, "ok", "INTERRUPTED", "INTERRUPTED")
 	wantEffects(t, g, call.Key.Call, 0)
-}
-
-func newTCPBus(t *testing.T) *bus {
-	t.Helper()
-	s, err := embedded.Start(embedded.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Shutdown)
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	t.Cleanup(cancel)
-	b := &bus{t: t, server: s, layout: storage.Layout{}.WithDefaults(), ctx: ctx}
-	b.nc, b.js = b.connect()
-	ensure(t, ctx, b.js, b.layout)
-	return b
 }
 
 // A stream that lost its end, or was made anew, has lower sequences than the watch has seen. The watch starts anew
