@@ -221,7 +221,7 @@ func (c *Client) attempt(ctx context.Context, r request) (body json.RawMessage, 
 }
 
 func (c *Client) newRequest(ctx context.Context, r request, token string) (*http.Request, error) {
-	var payload io.Reader
+	var payload io.Reader = unrepeatable{}
 	if r.body != nil {
 		payload = bytes.NewReader(r.body)
 	}
@@ -246,6 +246,12 @@ func (c *Client) newRequest(ctx context.Context, r request, token string) (*http
 	}
 	return req, nil
 }
+
+// unrepeatable is the empty body of a GET. Without a body net/http would repeat the request by itself on a broken
+// connection, as it does with idempotency keys.
+type unrepeatable struct{}
+
+func (unrepeatable) Read([]byte) (int, error) { return 0, io.EOF }
 
 // wireTrace finds out whether a request was given a connection, without which no byte of it has left.
 type wireTrace struct{ asked, got atomic.Bool }

@@ -32,6 +32,37 @@ func TestClientReusesItsConnection(t *testing.T) {
 	}
 }
 
+// A read on a connection that is open already, and breaks, is sent as often as its route says: net/http would repeat it
+// by itself.
+func TestAReadIsSentAsOftenAsItsRouteSays(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t, setupOptions{})
+	started, err := s.client.Connections(t.Context(), "tenant", ConnectionsRequest{Connectors: []string{"chat"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for route, sent := range map[gatewaytest.Route]int{"account": 1, "list": 2} {
+		if _, err := s.client.Search(t.Context(), "tenant", []Query{{UseCase: "mail"}}); err != nil { // opens a connection
+			t.Fatal(err)
+		}
+		before := s.server.RequestCount()
+		s.server.Fault(gatewaytest.Fault{Kind: gatewaytest.Drop, Route: route})
+		if route == "list" {
+			_, err = s.client.List(t.Context(), "tenant")
+		} else {
+			_, err = s.client.Account(t.Context(), "tenant", *started.Results[0].ConnectionID)
+		}
+		if n := s.server.RequestCount() - before; asError(t, err).Code != CodeTransport || n != sent {
+			t.Errorf("%s: %d requests, want %d; %v", route, n, sent, err)
+		}
+	}
+	for _, r := range s.server.Requests() {
+		if r.Method == http.MethodGet && len(r.Body) > 0 {
+			t.Errorf("a read has the body %q", r.Body)
+		}
+	}
+}
+
 func TestClientSpeaksEveryRoute(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t, setupOptions{})
