@@ -248,7 +248,11 @@ func (c *Client) send(ctx context.Context, token, method, id, etag string, body 
 	}
 	var sent atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }})
-	r, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
+	var payload io.Reader = unrepeatable{}
+	if body != nil {
+		payload = bytes.NewReader(body)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, target, payload)
 	if err != nil {
 		return nil, &Error{Kind: KindRefused, Code: "BAD_REQUEST", Message: "the request cannot be made", cause: err}
 	}
@@ -275,15 +279,20 @@ func (c *Client) send(ctx context.Context, token, method, id, etag string, body 
 	}
 	a := &answer{status: resp.StatusCode, body: text, etag: resp.Header.Get("ETag"), audit: resp.Header.Get("X-Audit-Id")}
 	if a.status >= 200 && a.status < 300 || a.status == http.StatusNotModified && etag != "" {
+		a.read(text)
 		if method != http.MethodGet && !understood(text) {
-			return nil, &Error{Kind: KindUnclear, Status: a.status, Code: subjects.RefusalOutcomeUnknown,
+			return nil, &Error{Kind: KindUnclear, Status: a.status, Code: subjects.RefusalOutcomeUnknown, AuditID: a.audit,
 				Message: "the account service's answer cannot be used; look at the list to see what became of it"}
 		}
-		a.read(text)
 		return a, nil
 	}
 	return nil, a.refusal(method)
 }
+
+// unrepeatable is an empty body. Without a body net/http would repeat a GET by itself on a broken connection.
+type unrepeatable struct{}
+
+func (unrepeatable) Read([]byte) (int, error) { return 0, io.EOF }
 
 // understood reports whether the answer to a change is the service's own: nothing, or an object. Anything else, a page of
 // some proxy perhaps, is no word that the change was made.
@@ -302,33 +311,39 @@ func lost(method string, sent bool, cause error) *Error {
 		Message: "the account service is out of reach and nothing was changed; try again later"}
 }
 
-// read takes the audit id from a body that has one.
+// read takes the audit id from a body that has one, where no header named it, and returns what else the body says. A
+// field of another kind than it should be costs none of the others.
 func (a *answer) read(body []byte) (code, message string) {
-	var b struct {
-		AuditID string          `json:"auditId"`
-		Code    string          `json:"code"`
-		Message string          `json:"message"`
-		Error   json.RawMessage `json:"error"`
+	var fields, nested map[string]json.RawMessage
+	if json.Unmarshal(body, &fields) == nil && a.audit == "" {
+		a.audit = plain(fields["auditId"])
 	}
-	if json.Unmarshal(body, &b) != nil {
-		return "", ""
+	a.audit = cut(a.audit, maxCode)
+	switch inner := fields["error"]; {
+	case json.Unmarshal(inner, &nested) == nil && nested != nil:
+		return plain(nested["code"]), plain(nested["message"])
+	case plain(inner) != "":
+		return plain(inner), plain(fields["message"])
 	}
-	if a.audit == "" {
-		a.audit = b.AuditID
-	}
-	var nested struct{ Code, Message string }
+	return plain(fields["code"]), plain(fields["message"])
+}
+
+// plain is the text of a string or a number, "" for anything else.
+func plain(raw json.RawMessage) string {
+	var s string
+	var n json.Number
 	switch {
-	case json.Unmarshal(b.Error, &nested) == nil && nested.Code != "":
-		return nested.Code, nested.Message
-	case json.Unmarshal(b.Error, &code) == nil && code != "":
-		return code, b.Message
+	case json.Unmarshal(raw, &s) == nil:
+		return s
+	case json.Unmarshal(raw, &n) == nil:
+		return n.String()
 	}
-	return b.Code, b.Message
+	return ""
 }
 
 func (a *answer) refusal(method string) *Error {
 	code, message := a.read(a.body)
-	e := &Error{Kind: KindRefused, Status: a.status, Code: cut(code, maxCode), Message: cut(message, maxMessage), AuditID: cut(a.audit, maxCode)}
+	e := &Error{Kind: KindRefused, Status: a.status, Code: cut(code, maxCode), Message: cut(message, maxMessage), AuditID: a.audit}
 	switch {
 	case a.status == http.StatusUnauthorized:
 		e.Kind, e.Code, e.Message = KindSignedOut, subjects.RefusalSignedOut, "the sign-in is no longer valid; sign in again"

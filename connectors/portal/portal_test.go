@@ -148,7 +148,18 @@ func TestWhenTheServiceFails(t *testing.T) {
 	b.service.Fault(gatewaytest.Fault{Kind: gatewaytest.Status, Status: 503}, gatewaytest.Fault{Kind: gatewaytest.Status, Status: 503})
 	_, err = b.client.List(t.Context(), "acme", "")
 	refused(t, err, portal.KindUnreachable, subjects.RefusalUnreachable)
+	if _, err := b.client.List(t.Context(), "acme", ""); err != nil { // opens a connection, on which net/http would repeat
+		t.Fatal(err)
+	}
 	asked := b.service.Asked()
+	drop := gatewaytest.Fault{Kind: gatewaytest.Drop}
+	b.service.Fault(drop, drop)
+	_, err = b.client.List(t.Context(), "acme", "")
+	refused(t, err, portal.KindUnreachable, subjects.RefusalUnreachable)
+	if n := b.service.Asked() - asked; n != 2 {
+		t.Errorf("%d requests for a list", n)
+	}
+	asked = b.service.Asked()
 	for _, f := range []gatewaytest.Fault{{Kind: gatewaytest.Status, Status: 500}, {Kind: gatewaytest.Drop, AfterEffect: true}} {
 		b.service.Fault(f)
 		_, err = b.client.Disconnect(t.Context(), "acme", id)
@@ -183,6 +194,9 @@ func TestOddAnswers(t *testing.T) {
 		{403, `{"error":"no_access"}`, "no_access", portal.KindRefused},
 		{403, `{"code":"FLAT","message":"hush-hush is no good"}`, "FLAT", portal.KindRefused},
 		{418, `teapot`, "HTTP_418", portal.KindRefused},
+		{403, `{"error":{"message":"only members"}}`, "HTTP_403", portal.KindRefused},
+		{403, `{"code":40301,"message":"only members","auditId":7}`, "40301", portal.KindRefused},
+		{403, `{"error":null,"code":"NULLS","message":"only members","auditId":null}`, "NULLS", portal.KindRefused},
 		{403, `{"error":{"code":"LONG","message":"` + strings.Repeat("é", 5000) + `"}}`, "LONG", portal.KindRefused},
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -191,8 +205,12 @@ func TestOddAnswers(t *testing.T) {
 			fmt.Fprint(w, c.body)
 		}))
 		_, err := client(t, s.URL, connectors.Static{"acme": "hush-hush"}).List(t.Context(), "acme", "")
-		if e := refused(t, err, c.kind, c.code); len(e.Message) > 2048 {
+		e := refused(t, err, c.kind, c.code)
+		if len(e.Message) > 2048 {
 			t.Errorf("%d: a message of %d bytes", c.status, len(e.Message))
+		}
+		if strings.Contains(c.body, "only members") && e.Message != "only members" {
+			t.Errorf("%s: the service's own words became %q", c.body, e.Message)
 		}
 		s.Close()
 	}
@@ -226,14 +244,16 @@ func TestGarbage(t *testing.T) {
 	}
 	for _, body := range []string{"<html>sign in</html>", "[]", "null", `"ok"`, `{"auditId":`} {
 		_, err := serve(200, body, false).Disconnect(t.Context(), "acme", "ca_1")
-		refused(t, err, portal.KindUnclear, subjects.RefusalOutcomeUnknown)
+		if e := refused(t, err, portal.KindUnclear, subjects.RefusalOutcomeUnknown); len(e.AuditID) != 256 {
+			t.Errorf("%s: the audit id %q", body, e.AuditID)
+		}
 		refused(t, serve(200, body, false).Rename(t.Context(), "acme", "ca_1", "work"), portal.KindUnclear, subjects.RefusalOutcomeUnknown)
 	}
 	_, err := serve(200, `{"auditId":"x"`, true).Disconnect(t.Context(), "acme", "ca_1")
 	refused(t, err, portal.KindUnclear, subjects.RefusalOutcomeUnknown)
 	for status, body := range map[int]string{204: "", 200: `{"auditId":"x"}`, 202: "{}"} {
-		if _, err := serve(status, body, false).Disconnect(t.Context(), "acme", "ca_1"); err != nil {
-			t.Errorf("%d %s: %v", status, body, err)
+		if ended, err := serve(status, body, false).Disconnect(t.Context(), "acme", "ca_1"); err != nil || len(ended.AuditID) != 256 {
+			t.Errorf("%d %s: %+v, %v", status, body, ended, err)
 		}
 	}
 	_, err = serve(403, `{"code":"`+strings.Repeat("C", 10_000)+`","message":"no"}`, false).Disconnect(t.Context(), "acme", "ca_1")
