@@ -33,8 +33,12 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
+// patient reads of a store on however slow a machine.
+var patient = storage.Layout{ReadTimeout: wait}
+
 func startBus(t *testing.T, o embedded.Options) *embedded.Server {
 	t.Helper()
+	o.StartTimeout = wait
 	bus, err := embedded.Start(o)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +58,7 @@ func TestStartsBeforeNATS(t *testing.T) {
 	if err != nil {
 		t.Fatalf("no server yet must not be an error: %v", err)
 	}
-	w, err := New(nc, Options{Logger: slog.New(log)})
+	w, err := New(nc, Options{Logger: slog.New(log), Layout: patient})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +102,7 @@ func TestReconnects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := New(nc, Options{Logger: slog.New(log)})
+	w, err := New(nc, Options{Logger: slog.New(log), Layout: patient})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +130,7 @@ func TestReconnects(t *testing.T) {
 		b.nc = b.dial()
 		// What was known to be stored is not trusted any more: the reply comes once it is stored in this server.
 		// Until its streams are there, a request is answered UNAVAILABLE, which the client repeats.
-		client, err := subjects.NewClient(b.nc, subjects.ClientOptions{})
+		client, err := subjects.NewClient(b.nc, subjects.ClientOptions{Timeout: wait, Retries: 1 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +188,7 @@ func TestRepliesWaitForTheConnection(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w, err := New(nc, Options{Logger: slog.New(log)})
+			w, err := New(nc, Options{Logger: slog.New(log), Layout: patient})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -204,12 +208,24 @@ func TestRepliesWaitForTheConnection(t *testing.T) {
 			if _, err := b.nc.ChanSubscribe(inbox, reply); err != nil {
 				t.Fatal(err)
 			}
-			m := &nats.Msg{Subject: subjects.DefaultRoot.Request("acme", "s1", subjects.VerbSearch), Reply: inbox, Data: []byte("{}"),
-				Header: nats.Header{subjects.HeaderDeadline: {subjects.FormatDeadline(time.Now().Add(tc.patience))}}}
-			if err := b.nc.PublishMsg(m); err != nil {
-				t.Fatal(err)
+			for patience := tc.patience; ; patience *= 2 {
+				m := &nats.Msg{Subject: subjects.DefaultRoot.Request("acme", "s1", subjects.VerbSearch), Reply: inbox, Data: []byte("{}"),
+					Header: nats.Header{subjects.HeaderDeadline: {subjects.FormatDeadline(time.Now().Add(patience))}}}
+				if err := b.nc.PublishMsg(m); err != nil {
+					t.Fatal(err)
+				}
+				select {
+				case <-waits:
+				case late := <-reply: // a slow machine did not even begin in time
+					if e := fails(t, late); e.Code != subjects.CodeDeadlineExceeded {
+						t.Fatal(e)
+					}
+					continue
+				case <-time.After(wait):
+					t.Fatal("no reply waits for the connection")
+				}
+				break
 			}
-			await(t, waits, "the reply to wait")
 			if tc.answered {
 				g.shut.Store(false)
 				if got := await(t, reply, "the reply"); string(got.Data) != `{"results": []}` {
@@ -242,7 +258,7 @@ func TestALoginThatMayNotServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := New(nc, Options{Logger: slog.New(log)})
+	w, err := New(nc, Options{Logger: slog.New(log), Layout: patient})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +280,7 @@ func TestStartGivesUpWithItsContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := New(nc, Options{})
+	w, err := New(nc, Options{Layout: patient})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +306,7 @@ func TestReadyWorkerOutlivesStartsContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := New(nc, Options{})
+	w, err := New(nc, Options{Layout: patient})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +333,7 @@ func TestDriftIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := New(nc, Options{Logger: slog.New(log)})
+	w, err := New(nc, Options{Logger: slog.New(log), Layout: patient})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -426,6 +442,16 @@ func TestOptionsValidate(t *testing.T) {
 	}
 	if _, err := New(nil, Options{}); err == nil {
 		t.Error("New without a connection")
+	}
+}
+
+// As many calls wait for a place as there are places, unless it is said otherwise.
+func TestCallQueueFollowsThePlaces(t *testing.T) {
+	t.Parallel()
+	for o, want := range map[*Options]int{{}: 1024, {CallConcurrency: 7}: 7, {CallConcurrency: 7, CallQueueDepth: 9}: 9} {
+		if got := o.withDefaults().callPool().depth; got != want {
+			t.Errorf("%d places: %d may wait, want %d", o.CallConcurrency, got, want)
+		}
 	}
 }
 

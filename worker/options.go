@@ -64,8 +64,8 @@ type Options struct {
 	Concurrency int
 	// QueueDepth is how many requests wait for a place; further ones get OVERLOADED. 0: 16 times Concurrency.
 	QueueDepth int
-	// CallConcurrency is how many calls wait for their result at once, and CallQueueDepth how many wait for that.
-	// 0: 1024, and as many.
+	// CallConcurrency is how many calls wait for their result at once. 0: 1024.
+	// CallQueueDepth is how many calls wait for a place among them. 0: as many as CallConcurrency.
 	CallConcurrency int
 	CallQueueDepth  int
 	// Calls configures how calls are kept and run: slots, bounds, takeovers. Its Layout, Connectors, Bodies and Logger
@@ -111,7 +111,7 @@ func (o Options) withDefaults() Options {
 	defaultTo(&o.Concurrency, DefaultConcurrency)
 	defaultTo(&o.QueueDepth, DefaultQueueFactor*o.Concurrency)
 	defaultTo(&o.CallConcurrency, DefaultCallConcurrency)
-	defaultTo(&o.CallQueueDepth, DefaultCallConcurrency)
+	defaultTo(&o.CallQueueDepth, o.CallConcurrency)
 	defaultTo(&o.TenantShare, DefaultTenantShare)
 	defaultTo(&o.LargeBodies, 4)
 	defaultTo(&o.CacheBytes, 1<<30)
