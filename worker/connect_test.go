@@ -28,6 +28,7 @@ import (
 // secureServer runs a server of the given options on a loopback port.
 func secureServer(t *testing.T, o *server.Options) string {
 	t.Helper()
+	o.AuthTimeout = wait.Seconds()
 	o.Host, o.Port, o.NoSigs, o.NoLog = "127.0.0.1", server.RANDOM_PORT, true, true
 	s, err := server.NewServer(o)
 	if err != nil {
@@ -121,7 +122,7 @@ func TestLogins(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		url := secureServer(t, &server.Options{TLS: true, TLSVerify: true, TLSTimeout: 10, TLSConfig: &tls.Config{
+		url := secureServer(t, &server.Options{TLS: true, TLSVerify: true, TLSTimeout: wait.Seconds(), TLSConfig: &tls.Config{
 			Certificates: []tls.Certificate{pairOf}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
 		}})
 		certFile, keyFile := writeFile(t, "cert.pem", cert), writeFile(t, "key.pem", key)
@@ -223,7 +224,7 @@ func TestTellsWhyItCannotConnect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			log := &logBook{}
-			nc, err := Connect(t.Context(), ConnectOptions{URLs: []string{test.url}, User: "u", Password: "s3cret",
+			nc, err := Connect(t.Context(), ConnectOptions{URLs: []string{test.url}, User: "u", Password: "s3cret", Timeout: wait,
 				ReconnectWait: time.Millisecond, Logger: slog.New(log)})
 			if err != nil {
 				t.Fatal(err)

@@ -136,7 +136,7 @@ func TestDrainOutOfTime(t *testing.T) {
 	const n = 60
 	begun, release := make(chan struct{}, n), make(chan struct{})
 	var heed sync.Once
-	b := setup(t, Options{Concurrency: 4, TenantShare: 1, DrainTimeout: 200 * time.Millisecond}, handling(subjects.VerbSearch, func(ctx context.Context, r *request) ([]byte, error) {
+	b := setup(t, Options{Concurrency: 4, TenantShare: 1, DrainTimeout: time.Second}, handling(subjects.VerbSearch, func(ctx context.Context, r *request) ([]byte, error) {
 		begun <- struct{}{}
 		deaf := true
 		heed.Do(func() { deaf = false })

@@ -108,7 +108,7 @@ func TestClaimCheckOfSomethingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bodies, err := subjects.NewBodies(js, subjects.BodiesOptions{})
+	bodies, err := subjects.NewBodies(js, subjects.BodiesOptions{Wait: wait})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestClaimCheckOfSomethingElse(t *testing.T) {
 // A host that dies in the middle of a tool: nobody knows what became of it. One that comes back with its keys tells.
 func TestHostDiesInTheMiddleOfACall(t *testing.T) {
 	t.Parallel()
-	b := setup(t, Options{Calls: durable.Options{EntryBound: 2 * time.Second}})
+	b := setup(t, Options{Calls: durable.Options{EntryBound: 5 * time.Second}})
 	c, err := subjects.NewClient(b.nc, subjects.ClientOptions{})
 	if err != nil {
 		t.Fatal(err)

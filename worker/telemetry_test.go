@@ -285,7 +285,7 @@ func TestSpansOfStop(t *testing.T) {
 // What became of an entry that broke off cannot be known: that is an error, to be looked at.
 func TestSpansOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
-	x, s := recorded(t, Options{Calls: durable.Options{EntryBound: time.Second}})
+	x, s := recorded(t, Options{Calls: durable.Options{EntryBound: 3 * time.Second}})
 	x.gateway.Fault(gatewaytest.Fault{Kind: gatewaytest.Silent, Route: "execute"})
 	x.assembled(false)
 	if out := x.call(context.Background(), "call-1", oneMail); out.Batch.Results[0].Error.Code != subjects.EntryOutcomeUnknown {
@@ -477,7 +477,7 @@ func TestConnectionIsCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bus, err := embedded.Start(embedded.Options{})
+	bus, err := embedded.Start(embedded.Options{StartTimeout: wait})
 	if err != nil {
 		t.Fatal(err)
 	}

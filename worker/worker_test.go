@@ -36,7 +36,7 @@ type bundle struct {
 // setup starts a bus and a worker. prepare sees the worker before it starts.
 func setup(t testing.TB, o Options, prepare ...func(*Worker)) *bundle {
 	t.Helper()
-	bus, err := embedded.Start(embedded.Options{Port: embedded.InProcessOnly})
+	bus, err := embedded.Start(embedded.Options{Port: embedded.InProcessOnly, StartTimeout: wait})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func (w *Worker) endpoint(verb subjects.Verb) *endpoint {
 
 func (b *bundle) dial(opts ...nats.Option) *nats.Conn {
 	b.t.Helper()
-	nc, err := nats.Connect(b.bus.ClientURL(), append(opts, b.bus.InProcess())...)
+	nc, err := nats.Connect(b.bus.ClientURL(), append(opts, b.bus.InProcess(), nats.Timeout(wait))...)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func start(t *testing.T, o Options) *Server {
 	t.Helper()
+	o.StartTimeout = time.Minute
 	s, err := Start(o)
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +31,7 @@ func start(t *testing.T, o Options) *Server {
 // keep stores one message in a stream of a server, or reads how many there are.
 func messages(t *testing.T, s *Server, publish int) uint64 {
 	t.Helper()
-	nc, err := nats.Connect(s.ClientURL(), s.InProcess())
+	nc, err := nats.Connect(s.ClientURL(), s.InProcess(), nats.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func messages(t *testing.T, s *Server, publish int) uint64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}})
 	if err != nil {
@@ -147,7 +148,7 @@ func TestShutdownTwice(t *testing.T) {
 	s := start(t, Options{})
 	s.Shutdown()
 	s.Shutdown()
-	if nc, err := nats.Connect(s.ClientURL()); err == nil {
+	if nc, err := nats.Connect(s.ClientURL(), s.InProcess()); err == nil { // its port may be somebody else's by now
 		nc.Close()
 		t.Fatal("the server still answers")
 	}

@@ -17,6 +17,9 @@ import (
 	"toolsearch/worker/embedded"
 )
 
+// patience is more than any step of a test needs, on however slow a machine.
+const patience = 90 * time.Second
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type bundle struct {
@@ -29,14 +32,14 @@ type bundle struct {
 func setup(t *testing.T, l Layout) *bundle {
 	t.Helper()
 	if l.ReadTimeout == 0 {
-		l.ReadTimeout = 20 * time.Second // a slow machine is not what is tested
+		l.ReadTimeout = patience // a slow machine is not what is tested
 	}
-	bus, err := embedded.Start(embedded.Options{Port: embedded.InProcessOnly})
+	bus, err := embedded.Start(embedded.Options{Port: embedded.InProcessOnly, StartTimeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(bus.Shutdown)
-	nc, err := nats.Connect("", bus.InProcess())
+	nc, err := nats.Connect("", bus.InProcess(), nats.Timeout(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +159,7 @@ func TestCatalogWrongName(t *testing.T) {
 
 func TestCatalogDamaged(t *testing.T) {
 	t.Parallel()
-	b := setup(t, Layout{})
+	b := setup(t, Layout{ReadTimeout: time.Hour})
 	body := blob(2<<20, 1)
 	name := subjects.Digest(body)
 	obs, err := b.js.ObjectStore(t.Context(), b.layout.CatalogBucket())
@@ -230,14 +233,10 @@ func TestCatalogDamaged(t *testing.T) {
 		if err := s.Purge(t.Context(), jetstream.WithPurgeSubject(chunks), jetstream.WithPurgeKeep(1)); err != nil {
 			t.Fatal(err)
 		}
-		began := time.Now()
-		_, err = b.catalogs.Get(t.Context(), name) // says so at once, and does not wait for what never comes
+		_, err = b.catalogs.Get(t.Context(), name) // does not wait an hour for what never comes
 		var bad *DigestError
 		if !errors.Is(err, ErrNotFound) || errors.As(err, &bad) {
 			t.Fatalf("get: %v", err)
-		}
-		if took := time.Since(began); took >= b.layout.ReadTimeout {
-			t.Fatalf("a catalog without its chunks took %v", took)
 		}
 		healed()
 	})
@@ -309,7 +308,7 @@ func TestMissIsConfirmedAtTheLeader(t *testing.T) {
 	}
 	defer lag.Unsubscribe() //nolint:errcheck // the connection closes
 	pass, err := nc.Subscribe("LAG.STREAM.MSG.GET.*", func(m *nats.Msg) {
-		r, err := nc.Request("$JS.API."+strings.TrimPrefix(m.Subject, "LAG."), m.Data, 20*time.Second)
+		r, err := nc.Request("$JS.API."+strings.TrimPrefix(m.Subject, "LAG."), m.Data, patience)
 		if err == nil {
 			_ = m.Respond(r.Data)
 		}
