@@ -73,7 +73,9 @@ func UntilRefused(ctx context.Context, nc *nats.Conn) (_ context.Context, releas
 const firstLook = 20 * time.Millisecond
 
 // untilRefused is UntilRefused for the refusals that concern the question.
-func untilRefused(ctx context.Context, nc *nats.Conn, concerns func(*PermissionError) bool) (context.Context, context.CancelFunc) {
+func untilRefused(
+	ctx context.Context, nc *nats.Conn, concerns func(*PermissionError) bool,
+) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	l := &lookout{nc: nc, before: nc.LastError(), concerns: concerns, cancel: cancel, wait: firstLook}
 	l.mu.Lock()
@@ -184,7 +186,8 @@ func (c *Client) subscribed(ctx context.Context, sub *nats.Subscription) error {
 	if err := c.nc.FlushWithContext(ctx); err != nil {
 		return err
 	}
-	if refused := AsPermissionError(c.nc.LastError()); refused != nil && refused.Subscribe && refused.Subject == sub.Subject {
+	refused := AsPermissionError(c.nc.LastError())
+	if refused != nil && refused.Subscribe && refused.Subject == sub.Subject {
 		return refused
 	}
 	return nil

@@ -196,24 +196,30 @@ func notConnected(s config.NATS, url string, err error) error {
 		errors.Is(err, nats.ErrAccountAuthExpired):
 		return fmt.Errorf("the NATS server at %s refused this login; %s: %w", at, otherLogin(s, url), err)
 	case errors.As(err, &name):
-		return fmt.Errorf("the certificate of the NATS server at %s is for another name; connect by one that it holds: %w", at, err)
+		return fmt.Errorf("the certificate of the NATS server at %s is for another name; "+
+			"connect by one that it holds: %w", at, err)
 	case errors.As(err, &authority):
-		return fmt.Errorf("the certificate of the NATS server at %s is not trusted; name its authority with --tls-ca: %w", at, err)
+		return fmt.Errorf("the certificate of the NATS server at %s is not trusted; "+
+			"name its authority with --tls-ca: %w", at, err)
 	case errors.Is(err, nats.ErrSecureConnWanted):
-		return fmt.Errorf("the NATS server at %s speaks no TLS; write nats:// and leave --tls-ca, --tls-cert and --tls-key out: %w", at, err)
-	case strings.Contains(err.Error(), "tls: "), strings.Contains(err.Error(), "tls error"): // of the library, or the other side's
-		return fmt.Errorf("the TLS handshake with the NATS server at %s failed; check --tls-ca, --tls-cert and --tls-key: %w", at, err)
+		return fmt.Errorf("the NATS server at %s speaks no TLS; "+
+			"write nats:// and leave --tls-ca, --tls-cert and --tls-key out: %w", at, err)
+	case strings.Contains(err.Error(), "tls: "), errors.Is(err, nats.ErrTLS): // the other side's words, or the library's
+		return fmt.Errorf("the TLS handshake with the NATS server at %s failed; "+
+			"check --tls-ca, --tls-cert and --tls-key: %w", at, err)
 	case strings.Contains(err.Error(), "malformed HTTP"):
 		return fmt.Errorf("the server at %s speaks no websocket; write nats:// or tls://", at)
 	default:
-		return fmt.Errorf("no NATS server answers at %s; start one with `toolsearch worker`, or name yours with --nats: %w", at, err)
+		return fmt.Errorf("no NATS server answers at %s; "+
+			"start one with `toolsearch worker`, or name yours with --nats: %w", at, err)
 	}
 }
 
 // otherLogin says what to do about a login that was refused.
 func otherLogin(s config.NATS, url string) string {
 	if end, over := credential.ExpiredAt(s.Creds); over {
-		return fmt.Sprintf("%s has expired at %s: make a new one with `toolsearch token`", s.Creds, end.UTC().Format("2006-01-02 15:04:05 MST"))
+		return fmt.Sprintf("%s has expired at %s: make a new one with `toolsearch token`",
+			s.Creds, end.UTC().Format("2006-01-02 15:04:05 MST"))
 	}
 	switch {
 	case s.Creds != "":

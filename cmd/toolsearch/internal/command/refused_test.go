@@ -1,7 +1,14 @@
 package command_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"io"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -207,6 +214,77 @@ func TestNoJetStream(t *testing.T) {
 			got := run(t, "", append(strings.Fields(line), "--nats", "nats://"+s.Addr().String(), "--timeout", "1h")...)
 			if got.code != command.ExitRefused || !strings.Contains(got.err, want) {
 				t.Errorf("exit code %d, want %d and %q; err: %s", got.code, command.ExitRefused, want, got.err)
+			}
+		})
+	}
+}
+
+// TestTLSIsTold checks that what keeps a verb from a server that encrypts is told as that, with the flag to look at.
+func TestTLSIsTold(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pairOf := func(name string, ips ...net.IP) (cert, key string) {
+		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, IPAddresses: ips,
+			NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
+		der, err := x509.CreateCertificate(rand.Reader, c, c, &k.PublicKey, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		private, err := x509.MarshalPKCS8PrivateKey(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cert, key = filepath.Join(dir, name+".pem"), filepath.Join(dir, name+"-key.pem")
+		for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: private}} {
+			if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return cert, key
+	}
+	start := func(cert, key string, clients bool) string {
+		o := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, TLS: cert != ""}
+		if o.TLS {
+			c, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: cert, KeyFile: key, CaFile: cert, Verify: clients})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.TLSConfig, o.TLSVerify, o.TLSTimeout = c, clients, 10
+		}
+		s, err := server.NewServer(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Start()
+		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+		if !s.ReadyForConnections(10 * time.Second) {
+			t.Fatal("the server did not start")
+		}
+		return s.Addr().String()
+	}
+	own, ownKey := pairOf("own", net.IPv4(127, 0, 0, 1))
+	named, namedKey := pairOf("named")
+	for name, test := range map[string]struct {
+		at, ca, want string
+	}{
+		"unknown authority": {"tls://" + start(own, ownKey, false), "", "name its authority with --tls-ca"},
+		"another name":      {"tls://" + start(named, namedKey, false), named, "is for another name"},
+		"no certificate":    {"tls://" + start(own, ownKey, true), own, "check --tls-ca, --tls-cert and --tls-key"},
+		"no TLS":            {"tls://" + start("", "", false), "", "speaks no TLS"},
+		"no websocket":      {"ws://" + start("", "", false), "", "speaks no websocket"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"search", "--sample", "mail", "--nats", test.at}
+			if test.ca != "" {
+				args = append(args, "--tls-ca", test.ca)
+			}
+			if got := run(t, "", args...); got.code != command.ExitRefused || !strings.Contains(got.err, test.want) {
+				t.Errorf("exit code %d, want %d and %q; err: %s", got.code, command.ExitRefused, test.want, got.err)
 			}
 		})
 	}
