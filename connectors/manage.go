@@ -141,7 +141,7 @@ func (m *Manage) readTargets(raw json.RawMessage) error {
 			return err
 		}
 		same := func(have ManageTarget) bool {
-			return have.Name == t.Name && have.Alias == t.Alias && have.MCP == t.MCP
+			return have == *t
 		}
 		if !slices.ContainsFunc(m.Targets, same) {
 			m.Targets = append(m.Targets, *t)
@@ -191,7 +191,7 @@ func readTarget(i int, raw json.RawMessage) (*ManageTarget, error) {
 	} else if err := t.readFields(i, raw); err != nil {
 		return nil, err
 	}
-	t.Name = strings.ToLower(strings.TrimSpace(t.Name))
+	t.Name = lower(strings.TrimSpace(t.Name))
 	if n, ok := ParseName(t.Name); ok { // a tool's name stands for its app
 		t.Name = n.Connector
 	}

@@ -30,6 +30,7 @@ func TestTargetsInEveryForm(t *testing.T) {
 		`{"action":"reconnect","connectors":"mail","force":"yes"}`:                                      {Action: ActionReconnect, Targets: mail, Force: true},
 		`{"action":"connect","connectors":[{"name":"mail","alias":"Work"},"mail"]}`:                     {Action: ActionConnect, Targets: []ManageTarget{{Name: "mail", Alias: "work"}, {Name: "mail"}}},
 		`{"action":"rename","connectors":{"name":"mail","alias":"work","to":"office"}}`:                 {Action: ActionRename, Targets: []ManageTarget{{Name: "mail", Alias: "work", To: "office"}}},
+		`{"action":"connect","connectors":["ΟΔΌΣ","Straße"]}`:                                           {Action: ActionConnect, Targets: []ManageTarget{{Name: "οδός"}, {Name: "straße"}}},
 		`{"action":"install","connectors":[{"name":"git","mcp":true}]}`:                                 {Action: ActionInstall, Targets: []ManageTarget{{Name: "git", MCP: true}}},
 	} {
 		got, err := ParseManage(json.RawMessage(arguments))
@@ -60,43 +61,45 @@ func TestBadTargetsOfEveryKind(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 100)
 	for arguments, says := range map[string]string{
-		`{"action":"connect"}`:                                                                                      "needs to know what to work on",
-		`{"action":"install"}`:                                                                                      "needs to know what to work on",
-		`{"action":"connect","connectors":[]}`:                                                                      "needs to know",
-		`{"action":"connect","connectors":"  "}`:                                                                    "needs to know",
-		`{"action":"connect","connectors":7}`:                                                                       "must be a name, an object or a list",
-		`{"action":"connect","connectors":true}`:                                                                    "must be a name, an object or a list",
-		`{"action":"connect","connectors":[7]}`:                                                                     "neither a name nor an object",
-		`{"action":"connect","connectors":[null]}`:                                                                  "neither a name nor an object",
-		`{"action":"connect","connectors":[["mail"]]}`:                                                              "neither a name nor an object",
-		`{"action":"connect","connectors":[{}]}`:                                                                    "has no name",
-		`{"action":"connect","connectors":[{"name":""}]}`:                                                           "has no name",
-		`{"action":"connect","connectors":["my mail"]}`:                                                             "without spaces",
-		`{"action":"connect","connectors":["` + long + `"]}`:                                                        "1 to 64 characters",
-		`{"action":"connect","connectors":[{"name":7}]}`:                                                            "must be a text",
-		`{"action":"connect","connectors":[{"name":"mail","mcp":7}]}`:                                               "must be true or false",
-		`{"action":"connect","connectors":[{"name":"mail","account":"x"}]}`:                                         `no field "account"`,
-		`{"action":"connect","connectors":[{"name":"mail","alias":"my work"}]}`:                                     "is no alias",
-		`{"action":"connect","connectors":[{"name":"mail","alias":"-a"}]}`:                                          "is no alias",
-		`{"action":"connect","connectors":[{"name":"mail","alias":"a"},{"name":"mail","alias":"b"}]}`:               "One target with an alias",
-		`{"action":"connect","connectors":[{"name":"mail","to":"b"}]}`:                                              `"to" is for rename`,
-		`{"action":"status","connectors":[{"name":"mail","alias":"b"}]}`:                                            "takes no alias",
-		`{"action":"connect","connectors":[{"name":"git","mcp":true}]}`:                                             "mcp: true",
-		`{"action":"status","connectors":[{"name":"git","mcp":true}]}`:                                              "mcp: true",
-		`{"action":"install","connectors":["git"]}`:                                                                 "local MCP servers",
-		`{"action":"install","connectors":[{"name":"git","mcp":true},"mail"]}`:                                      "local MCP servers",
-		`{"action":"install","connectors":[{"name":"git","mcp":true,"alias":"x"}]}`:                                 "takes no alias",
-		`{"action":"rename","connectors":["mail"]}`:                                                                 "rename takes one account",
-		`{"action":"rename","connectors":[{"name":"mail","alias":"a"}]}`:                                            "rename takes one account",
-		`{"action":"rename","connectors":[{"name":"mail","alias":"a","to":"b"},{"name":"x","alias":"a","to":"b"}]}`: "rename takes one account",
-		`{"action":"connect","connectors":["mail"],"force":true}`:                                                   "force",
-		`{"action":"connect","connectors":["mail"],"force":"maybe"}`:                                                "true or false",
-		`{"action":"disconnect","connectors":["mail"]}`:                                                             "Only the user can disconnect",
-		`{"action":"delete"}`:                                                                                       "Only the user can disconnect",
-		`{"action":"link"}`:                                                                                         `"link" is no action`,
-		`{"action":7}`:                                                                                              "is no action",
-		`{"action":"connect","name":"mail"}`:                                                                        `no "name"`,
-		`{"action":"connect","connectors":["a","b","c","d","e","f","g","h","i","j","k"]}`:                           "at most 10",
+		`{"action":"connect"}`:                                                                                         "needs to know what to work on",
+		`{"action":"install"}`:                                                                                         "needs to know what to work on",
+		`{"action":"connect","connectors":[]}`:                                                                         "needs to know",
+		`{"action":"connect","connectors":"  "}`:                                                                       "needs to know",
+		`{"action":"connect","connectors":7}`:                                                                          "must be a name, an object or a list",
+		`{"action":"connect","connectors":true}`:                                                                       "must be a name, an object or a list",
+		`{"action":"connect","connectors":[7]}`:                                                                        "neither a name nor an object",
+		`{"action":"connect","connectors":[null]}`:                                                                     "neither a name nor an object",
+		`{"action":"connect","connectors":[["mail"]]}`:                                                                 "neither a name nor an object",
+		`{"action":"connect","connectors":[{}]}`:                                                                       "has no name",
+		`{"action":"connect","connectors":[{"name":""}]}`:                                                              "has no name",
+		`{"action":"connect","connectors":["my mail"]}`:                                                                "without spaces",
+		`{"action":"connect","connectors":["` + long + `"]}`:                                                           "1 to 64 characters",
+		`{"action":"connect","connectors":[{"name":7}]}`:                                                               "must be a text",
+		`{"action":"connect","connectors":[{"name":"mail","mcp":7}]}`:                                                  "must be true or false",
+		`{"action":"connect","connectors":[{"name":"mail","account":"x"}]}`:                                            `no field "account"`,
+		`{"action":"connect","connectors":[{"name":"mail","alias":"my work"}]}`:                                        "is no alias",
+		`{"action":"connect","connectors":[{"name":"mail","alias":"-a"}]}`:                                             "is no alias",
+		`{"action":"connect","connectors":[{"name":"mail","alias":"a"},{"name":"mail","alias":"b"}]}`:                  "One target with an alias",
+		`{"action":"connect","connectors":[{"name":"mail","to":"b"}]}`:                                                 `"to" is for rename`,
+		`{"action":"status","connectors":[{"name":"mail","alias":"b"}]}`:                                               "takes no alias",
+		`{"action":"connect","connectors":[{"name":"git","mcp":true}]}`:                                                "mcp: true",
+		`{"action":"status","connectors":[{"name":"git","mcp":true}]}`:                                                 "mcp: true",
+		`{"action":"install","connectors":["git"]}`:                                                                    "local MCP servers",
+		`{"action":"install","connectors":[{"name":"git","mcp":true},"mail"]}`:                                         "local MCP servers",
+		`{"action":"install","connectors":[{"name":"git","mcp":true,"alias":"x"}]}`:                                    "takes no alias",
+		`{"action":"rename","connectors":["mail"]}`:                                                                    "rename takes one account",
+		`{"action":"rename","connectors":[{"name":"mail","alias":"a"}]}`:                                               "rename takes one account",
+		`{"action":"rename","connectors":[{"name":"mail","alias":"a","to":"b"},{"name":"x","alias":"a","to":"b"}]}`:    "rename takes one account",
+		`{"action":"rename","connectors":[{"name":"mail","alias":"a","to":"b"},{"name":"mail","alias":"a","to":"c"}]}`: "rename takes one account",
+		`{"action":"connect","connectors":["mail",{"name":"mail","to":"b"}]}`:                                          `"to" is for rename`,
+		`{"action":"connect","connectors":["mail"],"force":true}`:                                                      "force",
+		`{"action":"connect","connectors":["mail"],"force":"maybe"}`:                                                   "true or false",
+		`{"action":"disconnect","connectors":["mail"]}`:                                                                "Only the user can disconnect",
+		`{"action":"delete"}`:                "Only the user can disconnect",
+		`{"action":"link"}`:                  `"link" is no action`,
+		`{"action":7}`:                       "is no action",
+		`{"action":"connect","name":"mail"}`: `no "name"`,
+		`{"action":"connect","connectors":["a","b","c","d","e","f","g","h","i","j","k"]}`: "at most 10",
 		`"mail"`: "", `"[1]"`: "",
 	} {
 		_, err := ParseManage(json.RawMessage(arguments))
@@ -116,7 +119,8 @@ func TestBadTargetsOfEveryKind(t *testing.T) {
 	}
 }
 
-// Whatever a model writes, it is read or refused with a text, and what was read is read again from its own call.
+// Whatever a model writes, it is read or refused with a text that proposes calls which are not refused, and what was read
+// is read again from its own call.
 func TestParseManageNeverFails(t *testing.T) {
 	t.Parallel()
 	word := rapid.SampledFrom([]string{"mail", "CHAT", " x ", "", "a b", "connectors__mail__SEND"})
@@ -141,8 +145,13 @@ func TestParseManageNeverFails(t *testing.T) {
 		m, err := ParseManage(p)
 		if err != nil {
 			var mistake *subjects.ToolError
-			if !errors.As(err, &mistake) || mistake.Message == "" {
+			if !errors.As(err, &mistake) || !strings.Contains(mistake.Message, "Nothing was done") {
 				t.Fatalf("%s: %v", p, err)
+			}
+			for _, call := range callsIn(mistake.Message) {
+				if _, err := ParseManage(call); err != nil {
+					t.Fatalf("%s: the call that it proposes, %s, is refused: %v", p, call, err)
+				}
 			}
 			return
 		}

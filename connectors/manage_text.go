@@ -1,7 +1,9 @@
 package connectors
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"toolsearch/subjects"
@@ -36,14 +38,48 @@ func (m *Manage) call() string {
 	return text + "}"
 }
 
-// like is a call of the same targets with another action, or with something put right.
-func (m *Manage) like(action Action, change func(*ManageTarget)) string {
+// like is a call of the same targets with this action that works: what the action does not take is left out, and what it
+// needs stands in from an example. Of several targets with an alias the first is left, for they go one in a call.
+func (m *Manage) like(action Action) string {
 	c := Manage{Action: action, Force: m.Force && action == ActionReconnect}
+	if action == ActionRename {
+		c.Targets = []ManageTarget{renaming(m.Targets)}
+		return c.call()
+	}
+	aliased := false
 	for _, t := range m.Targets {
-		change(&t)
+		t.MCP, t.To = action.Local(), ""
+		if action.Local() || action == ActionStatus {
+			t.Alias = ""
+		}
+		if t.Alias != "" && aliased || slices.Contains(c.Targets, t) {
+			continue
+		}
+		aliased = aliased || t.Alias != ""
 		c.Targets = append(c.Targets, t)
 	}
+	if len(c.Targets) == 0 && action != ActionStatus {
+		c.Targets = exampleTargets(action)
+	}
 	return c.call()
+}
+
+// renaming is a target that can be renamed: that of targets which says most, the rest of it from an example.
+func renaming(targets []ManageTarget) ManageTarget {
+	t := ManageTarget{Name: "mail"}
+	for i, have := range targets {
+		if i == 0 || t.Alias+t.To == "" && have.Alias+have.To != "" {
+			t = have
+		}
+	}
+	return ManageTarget{Name: t.Name, Alias: cmp.Or(t.Alias, "work"), To: cmp.Or(t.To, "office")}
+}
+
+func exampleTargets(a Action) []ManageTarget {
+	if a.Local() {
+		return []ManageTarget{{Name: "github", MCP: true}}
+	}
+	return []ManageTarget{{Name: "mail"}}
 }
 
 const (
@@ -102,33 +138,26 @@ func textAlias(alias string) string {
 
 func textNeedsMCP(m *Manage) string {
 	return fmt.Sprintf("%s is for local MCP servers, and not every target says so.", m.Action) + nothingDone +
-		"For a local server call manage_connections with " + m.like(m.Action, func(t *ManageTarget) { t.MCP = true; t.Alias, t.To = "", "" }) +
-		", for a remote app with " + m.like(ActionConnect, func(t *ManageTarget) { t.MCP = false; t.To = "" }) + "."
+		"For a local server call manage_connections with " + m.like(m.Action) + ", for a remote app with " + m.like(ActionConnect) + "."
 }
 
 func textNotMCP(m *Manage) string {
 	return fmt.Sprintf("%s is for remote apps, and a target says mcp: true.", m.Action) + nothingDone +
-		"For a local server call manage_connections with " + m.like(ActionInstall, func(t *ManageTarget) { t.MCP = true; t.Alias, t.To = "", "" }) +
-		", for a remote app with " + m.like(m.Action, func(t *ManageTarget) { t.MCP = false }) + "."
+		"For a local server call manage_connections with " + m.like(ActionInstall) + ", for a remote app with " + m.like(m.Action) + "."
 }
 
 func textToOnlyRename(t *ManageTarget) string {
-	alias := t.Alias
-	if alias == "" {
-		alias = "work"
-	}
-	fixed := Manage{Action: ActionRename, Targets: []ManageTarget{{Name: t.Name, Alias: alias, To: t.To}}}
+	fixed := Manage{Action: ActionRename, Targets: []ManageTarget{renaming([]ManageTarget{*t})}}
 	return `"to" is for rename alone.` + nothingDone + "To rename, call manage_connections with " + fixed.call() + "."
 }
 
 func textNoAlias(m *Manage) string {
-	return fmt.Sprintf("%s takes no alias.", m.Action) + nothingDone + "Call manage_connections with " +
-		m.like(m.Action, func(t *ManageTarget) { t.Alias = "" }) + "."
+	return fmt.Sprintf("%s takes no alias.", m.Action) + nothingDone + "Call manage_connections with " + m.like(m.Action) + "."
 }
 
 func textForceOnlyReconnect(m *Manage) string {
 	return `"force" is for reconnect alone.` + nothingDone + "Call manage_connections with " +
-		m.like(m.Action, func(*ManageTarget) {}) + "."
+		m.like(m.Action) + "."
 }
 
 func textOneAlias(m *Manage) string {
@@ -147,10 +176,7 @@ func firstAliased(targets []ManageTarget) ManageTarget {
 }
 
 func textNoTargets(a Action) string {
-	example := Manage{Action: a, Targets: []ManageTarget{{Name: "mail"}}}
-	if a.Local() {
-		example.Targets = []ManageTarget{{Name: "github", MCP: true}}
-	}
+	example := Manage{Action: a, Targets: exampleTargets(a)}
 	return fmt.Sprintf("%s needs to know what to work on.", a) + nothingDone + "Call manage_connections with " + example.call() +
 		`; {"action": "status"} lists the apps.`
 }
