@@ -321,7 +321,8 @@ type ConnectionsRequest struct {
 	Op           string `json:"op,omitempty"`       // as in [ExecuteRequest]
 }
 
-// Connections starts connections. It is never repeated: each start makes a new link for the user.
+// Connections starts connections. It is never repeated: each start makes a new link for the user. [Error.Unclear] tells
+// whether one that failed may have taken effect.
 func (c *Client) Connections(ctx context.Context, tenant string, r ConnectionsRequest) (*ConnectionsAnswer, error) {
 	if err := checkReturn(r.ReturnTo, r.Op); err != nil {
 		return nil, err
@@ -329,12 +330,22 @@ func (c *Client) Connections(ctx context.Context, tenant string, r ConnectionsRe
 	if r.Connectors == nil {
 		r.Connectors = []string{}
 	}
-	body, err := c.post(ctx, RouteConnections, "v1/connectors/connections", tenant, r)
+	body, err := marshal(r)
 	if err != nil {
 		return nil, err
 	}
-	a, perr := parseConnections(body)
-	return a, badAnswer(perr)
+	raw, tries, err := c.try(ctx, request{route: c.routes[RouteConnections], path: "v1/connectors/connections", tenant: tenant, body: body})
+	var a *ConnectionsAnswer
+	if err == nil {
+		var perr error
+		a, perr = parseConnections(raw)
+		err = badAnswer(perr)
+	}
+	var failed *Error
+	if errors.As(err, &failed) {
+		failed.Unclear = tries.unclear || tries.failed || failed.Kind == KindBadAnswer
+	}
+	return a, err
 }
 
 // maxPages bounds how far [Client.List] follows the gateway's cursors.

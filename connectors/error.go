@@ -58,6 +58,9 @@ type Error struct {
 	RequestID string
 	// RetryAfter is how long a 429 asks to wait, never negative.
 	RetryAfter time.Duration
+	// Unclear says of a connection start that it may have taken effect all the same: it was sent, and no usable answer of
+	// the gateway says otherwise.
+	Unclear bool
 
 	cause error // errSignedOut, ErrNoToken, ErrNotSetUp or the transport's error
 }

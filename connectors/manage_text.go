@@ -204,8 +204,10 @@ func TextBusy(open *Operation) string {
 // The details of targets, and the notes that end an outcome.
 const (
 	detailTooLate   = "The user did not connect it in time."
-	detailLost      = "The worker was lost while it asked for the link; ask again."
-	detailNoResult  = "The gateway did not say what became of it; ask again."
+	detailUnclear   = `It is not known what became of the start, which may have taken effect: a link may exist, or a connection. ` + detailAsk
+	detailLost      = "The worker was lost while it asked for the link, and the start may have taken effect. " + detailAsk
+	detailNoResult  = "The gateway did not say what became of the start, which may have taken effect. " + detailAsk
+	detailAsk       = `Check with {"action": "status"} before you start it again.`
 	detailNoLink    = "The gateway gave no link; ask again."
 	detailLongLink  = "The link that came is too long to be one; tell the user."
 	detailLongTools = "Its list of tools is too long to be shown; find them with tool_search."

@@ -76,9 +76,13 @@ func (s *shift) mintGroup(op *Operation, group []Target, again bool) {
 	}
 }
 
-// startFailure words why a start failed: the sign-in where that is it, else that asking again is up to the model.
+// startFailure words why a start failed: the sign-in where that is it. One that may have taken effect is not told as if
+// nothing had happened: how the app stands is asked for before anything is started again.
 func startFailure(err error) string {
 	var e *Error
+	if errors.As(err, &e) && e.Unclear {
+		return detailUnclear
+	}
 	if in := SignInOf(err); in != SignInUnreachable || !errors.As(err, &e) || e.Kind != KindRateLimited {
 		return in.hint()
 	}

@@ -169,12 +169,16 @@ func (o *Operation) settle(by subjects.SettledBy, now time.Time) {
 	}
 	for i := range o.Targets {
 		t := &o.Targets[i]
+		underWay := t.State == subjects.ConnectionStarting
 		switch {
 		case by == subjects.SettledHandedOver:
 		case by == subjects.SettledDeadline && t.move(CauseTimeOut, ActorClock) == nil:
 			t.Detail = detailTooLate
-		default:
-			_ = t.move(CauseClose, ActorSettle) // refused where the target is not open
+		case t.move(CauseClose, ActorSettle) != nil: // the target is not open
+		case underWay && t.Kind == subjects.KindMCP:
+			t.Detail = localUnsure
+		case underWay:
+			t.Detail = detailUnclear
 		}
 	}
 	now = now.UTC()

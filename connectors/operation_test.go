@@ -53,6 +53,16 @@ func TestSettle(t *testing.T) {
 			t.Errorf("%s: changed after the end:\n%s\n%s", by, before, after)
 		}
 	}
+	for by := range map[subjects.SettledBy]bool{subjects.SettledDeadline: true, subjects.SettledInterrupt: true} {
+		op := operation(subjects.SurfaceCard, ActionConnect, "pending", "under way", "initiated")
+		op.Targets[1].State, op.Targets[2].State = subjects.ConnectionStarting, subjects.ConnectionInitiated
+		op.settle(by, now)
+		for i, may := range []bool{false, true, false} {
+			if got := op.Targets[i]; strings.Contains(got.Detail, "may have taken effect") != may {
+				t.Errorf("%s: %s is told %q", by, got.Name, got.Detail)
+			}
+		}
+	}
 	local := operation(subjects.SurfaceCard, ActionAuthorize, "git")
 	local.Targets[0].State = subjects.ConnectionInitiated
 	if local.settle(subjects.SettledDeadline, now); local.states() != "not_connected" {
