@@ -55,6 +55,14 @@ type ManageTarget struct {
 	To    string `json:"to,omitempty"`
 }
 
+// Names reports whether the target names this account. Names of apps and aliases are compared in lower case, as targets
+// are read.
+func (t *ManageTarget) Names(a subjects.LinkedAccount) bool {
+	return t.ofApp(a) && lower(a.Alias) == t.Alias
+}
+
+func (t *ManageTarget) ofApp(a subjects.LinkedAccount) bool { return lower(a.Connector) == t.Name }
+
 func (m *Manage) digest() string {
 	p, err := subjects.Marshal(struct {
 		Action  Action

@@ -174,6 +174,27 @@ func FuzzParseManage(f *testing.F) {
 	})
 }
 
+// An account is found however its app and alias are spelled, and one that is not there leads to those that are.
+func TestAnAccountIsNamedInLowerCase(t *testing.T) {
+	t.Parallel()
+	have := []subjects.LinkedAccount{{Connector: "Mail", Alias: "Work"}, {Connector: "MAIL"}, {Connector: "chat", Alias: "work"}}
+	target := &ManageTarget{Name: "mail", Alias: "work", To: "office"}
+	for i, want := range []bool{true, false, false} {
+		if got := target.Names(have[i]); got != want {
+			t.Errorf("%+v: %v", have[i], got)
+		}
+	}
+	target.Alias = "home"
+	err := NoSuchAccount(target, have)
+	calls := callsIn(err.Error())
+	if len(calls) != 1 {
+		t.Fatalf("%v", err)
+	}
+	if m, err := ParseManage(calls[0]); err != nil || !m.Targets[0].Names(have[0]) {
+		t.Errorf("%s: %v", calls[0], err)
+	}
+}
+
 func TestNearest(t *testing.T) {
 	t.Parallel()
 	names := []string{"mail", "calendar", "tracker", "files", "chat"}

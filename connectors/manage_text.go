@@ -231,7 +231,7 @@ func NoAccounts() error { return refuse(textNoAccounts) }
 func NoSuchAccount(t *ManageTarget, have []subjects.LinkedAccount) error {
 	var calls []string
 	for _, a := range have {
-		if a.Connector == t.Name && a.Alias != "" && len(calls) < maxSuggestions {
+		if t.ofApp(a) && a.Alias != "" && len(calls) < maxSuggestions {
 			m := Manage{Action: ActionRename, Targets: []ManageTarget{{Name: a.Connector, Alias: a.Alias, To: t.To}}}
 			calls = append(calls, m.call())
 		}

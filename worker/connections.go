@@ -116,7 +116,7 @@ func (w *Worker) rename(ctx context.Context, r *request, t *connectors.ManageTar
 	if err != nil {
 		return nil, renameFailed(err)
 	}
-	i := slices.IndexFunc(list.Items, func(a subjects.LinkedAccount) bool { return a.Connector == t.Name && a.Alias == t.Alias })
+	i := slices.IndexFunc(list.Items, t.Names)
 	if i < 0 {
 		return nil, connectors.NoSuchAccount(t, list.Items)
 	}
