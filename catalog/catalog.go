@@ -2,8 +2,6 @@ package catalog
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -155,8 +153,7 @@ func clash(first, second *Tool) string {
 
 func (b *builder) finish() *Catalog {
 	c := b.catalog
-	sum := sha256.Sum256(c.raw)
-	c.digest = "sha256:" + hex.EncodeToString(sum[:])
+	c.digest = subjects.Digest(c.raw)
 	c.index = b.indexer.finish()
 	c.labels = labelRuns(c.tools)
 	return c

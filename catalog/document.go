@@ -1,12 +1,9 @@
 package catalog
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"toolsearch/subjects"
 )
@@ -118,7 +115,7 @@ func ParseScopeDocument(doc []byte) (*ScopeDocument, error) {
 	if err := d.validate(); err != nil {
 		return nil, unreadable(err)
 	}
-	d.handle = digestOf(doc)
+	d.handle = subjects.Digest(doc)
 	return &d, nil
 }
 
@@ -134,7 +131,7 @@ func (d *ScopeDocument) validate() error {
 		return fmt.Errorf("version %d, this worker reads %d", d.Version, documentVersion)
 	case !subjects.ValidToken(d.Tenant), !subjects.ValidToken(d.Session):
 		return fmt.Errorf("tenant or session is no token")
-	case !validDigest(d.Catalog):
+	case !subjects.ValidDigest(d.Catalog):
 		return fmt.Errorf("catalog is no digest")
 	case !validSurface(d.Surface), !validFormat(d.Format):
 		return fmt.Errorf("unknown surface or format")
@@ -170,18 +167,4 @@ func OpenScope(c *Catalog, d *ScopeDocument) (*Scope, error) {
 	}
 	s.split(granted)
 	return s, nil
-}
-
-func digestOf(p []byte) string {
-	sum := sha256.Sum256(p)
-	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
-// validDigest reports whether s is "sha256:" and 64 hex digits in lower case.
-func validDigest(s string) bool {
-	digits, ok := strings.CutPrefix(s, "sha256:")
-	if !ok || len(digits) != hex.EncodedLen(sha256.Size) {
-		return false
-	}
-	return strings.Trim(digits, "0123456789abcdef") == ""
 }

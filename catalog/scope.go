@@ -89,7 +89,7 @@ func NewScope(c *Catalog, o Owner, req *subjects.AssembleRequest, base Config, c
 			"what the request says besides its tools takes %d bytes, over the bound of %d bytes for one scope; name fewer toolsets and sources",
 			len(document), MaxScopeDocument)
 	}
-	s.handle = digestOf(document)
+	s.handle = subjects.Digest(document)
 	return s, nil
 }
 

@@ -40,7 +40,7 @@ func TestScopeDocument(t *testing.T) {
 		`"toolsets":["calendar","desktop_ui","file","mcp-github","mcp-slack","terminal"],"connectors":false,`+
 		`"config":{"enabled":"auto","threshold_pct":5,"search_default_limit":5,"max_search_limit":25,"listing":"auto","listing_max_tokens":4000,"defer":null},`+
 		`"surface":"link","format":"openai"}`, string(s.Document()))
-	requireEqual(t, "handle", digestOf(s.Document()), s.Handle())
+	requireEqual(t, "handle", subjects.Digest(s.Document()), s.Handle())
 }
 
 // TestScopeReopens promises that a scope answers alike wherever its document is opened.

@@ -128,12 +128,6 @@ func (r Ref) Set(h nats.Header) {
 // BodyBucket is the name of a tenant's bucket, TOOLSEARCH_BODIES_<tenant>.
 func BodyBucket(tenant string) string { return "TOOLSEARCH_BODIES_" + tenant }
 
-// Digest names bytes: "sha256:<hex>". Catalogs, scopes and bodies are named so.
-func Digest(p []byte) string {
-	sum := sha256.Sum256(p)
-	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
 // NewBodies makes a claim check over js. It talks to no server yet.
 func NewBodies(js jetstream.JetStream, o BodiesOptions) (*Bodies, error) {
 	if js == nil {
@@ -383,7 +377,7 @@ func (b *Bodies) Unpack(ctx context.Context, tenant string, h nats.Header, data 
 	if !ok {
 		return data, nil
 	}
-	if !validDigest(r.Digest) {
+	if !ValidDigest(r.Digest) {
 		return nil, badHeader(HeaderDigest, "must be sha256: and 64 hex digits where "+HeaderObject+" is set", nil)
 	}
 	body, err := b.Get(ctx, tenant, r)
@@ -463,15 +457,6 @@ func (b *Bodies) tooLarge(n int64) *Error {
 
 func (b *Bodies) wait(n int) time.Duration {
 	return b.opts.Wait + time.Duration(n>>20)*bodyWaitMiB
-}
-
-func validDigest(d string) bool {
-	h, ok := strings.CutPrefix(d, "sha256:")
-	if !ok || len(h) != 2*sha256.Size {
-		return false
-	}
-	_, err := hex.DecodeString(h)
-	return err == nil && h == strings.ToLower(h)
 }
 
 // headerSize is what h takes on the wire.

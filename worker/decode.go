@@ -10,7 +10,6 @@ import (
 
 	"toolsearch/catalog"
 	"toolsearch/subjects"
-	"toolsearch/worker/storage"
 )
 
 // decodeObject reads a JSON object into v. Its error is BAD_REQUEST and names the field, "body" for the whole.
@@ -185,7 +184,7 @@ func decodeAssemble(p []byte) (*subjects.AssembleRequest, error) {
 		return nil, badField("tools", "both tools and catalog are given; send one of them")
 	}
 	for _, name := range []struct{ field, value string }{{"catalog", req.Catalog}, {"parent_scope", req.ParentScope}} {
-		if name.value != "" && !storage.ValidName(name.value) {
+		if name.value != "" && !subjects.ValidDigest(name.value) {
 			return nil, badField(name.field, name.field+" must be sha256: and 64 lower-case hex digits")
 		}
 	}
@@ -250,13 +249,13 @@ func (b *bridgeRequest) handle() (string, error) {
 		return "", nil
 	}
 	var handle string
-	if n := len(raw) - 1; n > 0 && raw[0] == '"' && storage.ValidName(string(raw[1:n])) {
+	if n := len(raw) - 1; n > 0 && raw[0] == '"' && subjects.ValidDigest(string(raw[1:n])) {
 		return string(raw[1:n]), nil // as nearly all come: no escapes to undo
 	}
 	if isNull(raw) || json.Unmarshal(raw, &handle) != nil {
 		return "", badField("scope", "scope must be the handle of an assembled scope, or an assemble request")
 	}
-	if !storage.ValidName(handle) {
+	if !subjects.ValidDigest(handle) {
 		return "", badField("scope", "scope must be sha256: and 64 lower-case hex digits, as assemble returned it")
 	}
 	return handle, nil

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -31,25 +30,9 @@ func (e *DigestError) Error() string {
 // Is matches [ErrNotFound].
 func (e *DigestError) Is(target error) bool { return target == ErrNotFound }
 
-const namePrefix = "sha256:"
-
-// ValidName reports whether s is the name of a blob, as [subjects.Digest] writes it.
-func ValidName(s string) bool {
-	digits, ok := strings.CutPrefix(s, namePrefix)
-	if !ok || len(digits) != hex.EncodedLen(sha256.Size) {
-		return false
-	}
-	for i := range len(digits) {
-		if c := digits[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
-}
-
 // objectDigest is how an object store writes the digest that name holds.
 func objectDigest(name string) string {
-	sum, err := hex.DecodeString(strings.TrimPrefix(name, namePrefix))
+	sum, err := hex.DecodeString(strings.TrimPrefix(name, "sha256:"))
 	if err != nil {
 		return ""
 	}

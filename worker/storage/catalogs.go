@@ -114,7 +114,7 @@ func (c *Catalogs) purge(ctx context.Context, subject string, below uint64) erro
 // Stat tells from when the age of a stored catalog counts. It reads the description only: a description of other
 // bytes is a [DigestError], damaged chunks are left for Get to find.
 func (c *Catalogs) Stat(ctx context.Context, name string) (time.Time, error) {
-	if !ValidName(name) {
+	if !subjects.ValidDigest(name) {
 		return time.Time{}, fmt.Errorf("%w, not %.80q", ErrName, name)
 	}
 	return confirmed(func(p place) (time.Time, error) {
@@ -128,7 +128,7 @@ func (c *Catalogs) Stat(ctx context.Context, name string) (time.Time, error) {
 
 // Get reads a catalog.
 func (c *Catalogs) Get(ctx context.Context, name string) (Blob, error) {
-	if !ValidName(name) {
+	if !subjects.ValidDigest(name) {
 		return Blob{}, fmt.Errorf("%w, not %.80q", ErrName, name)
 	}
 	return confirmed(func(p place) (Blob, error) { return c.read(ctx, p, name) })

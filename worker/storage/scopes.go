@@ -46,7 +46,7 @@ func (s *Scopes) Put(ctx context.Context, handle string, doc []byte) (time.Time,
 
 // Get reads a document.
 func (s *Scopes) Get(ctx context.Context, handle string) (Blob, error) {
-	if !ValidName(handle) {
+	if !subjects.ValidDigest(handle) {
 		return Blob{}, fmt.Errorf("%w, not %.80q", ErrName, handle)
 	}
 	return confirmed(func(p place) (Blob, error) { return s.read(ctx, p, handle) })
@@ -73,5 +73,5 @@ func (s *Scopes) Stat(ctx context.Context, handle string) (time.Time, error) {
 }
 
 func (s *Scopes) subject(handle string) string {
-	return "$KV." + s.bucket + "." + strings.TrimPrefix(handle, namePrefix)
+	return "$KV." + s.bucket + "." + strings.TrimPrefix(handle, "sha256:")
 }
