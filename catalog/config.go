@@ -57,8 +57,8 @@ type Config struct {
 	Listing Switch `json:"listing"`
 	// ListingMaxTokens, 200 to 60000, caps the listing whatever the context's length.
 	ListingMaxTokens int `json:"listing_max_tokens"`
-	// Defer names the tools that go behind the bridge besides those that do so by class. Nil is the curated list,
-	// see [CuratedDefer]. An empty list keeps every tool eager, whatever its class.
+	// Defer names the tools that go behind the bridge besides those that do so by class. Nil is a curated list of
+	// built-in tools that are seldom needed. An empty list keeps every tool eager, whatever its class.
 	Defer []string `json:"defer"`
 }
 

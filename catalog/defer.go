@@ -24,9 +24,6 @@ var coreTools = []string{
 	"skills_list", "terminal", "text_to_speech", "todo_list", "vision_analyze", "web_extract", "web_search", "write_file",
 }
 
-// CuratedDefer is the list that a nil [Config.Defer] stands for, sorted. The caller owns it.
-func CuratedDefer() []string { return slices.Clone(curatedDefer) }
-
 // DefaultCoreTools is the list of tools that never defer by class, sorted. The caller owns it.
 func DefaultCoreTools() []string { return slices.Clone(coreTools) }
 

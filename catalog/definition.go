@@ -39,7 +39,7 @@ type Tool struct {
 // definition that names its source, each with that name; else "other" and no name.
 func (t *Tool) Source() (kind, name string) {
 	switch {
-	case strings.HasPrefix(t.Toolset, "mcp-"):
+	case strings.HasPrefix(t.Toolset, mcpPrefix):
 		return "mcp", t.Toolset
 	case t.Toolset != "":
 		return "plugin", t.Toolset
@@ -55,7 +55,7 @@ func (t *Tool) Label() string {
 	if name == "" {
 		return "other"
 	}
-	return strings.TrimPrefix(name, "mcp-")
+	return strings.TrimPrefix(name, mcpPrefix)
 }
 
 // sourceNameKey is where a definition without a toolset may name its source.

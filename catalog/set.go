@@ -78,9 +78,6 @@ func setOfWords(n int, words []uint64) *Set {
 // Len is the number of positions in the set.
 func (s *Set) Len() int { return s.count }
 
-// Universe is the number of tools of the catalog that the set belongs to.
-func (s *Set) Universe() int { return s.n }
-
 // Contains reports whether position i is in the set.
 func (s *Set) Contains(i int) bool {
 	if i < 0 || i >= s.n {
@@ -138,14 +135,6 @@ func (s *Set) Filter(keep func(int) bool) *Set {
 		return s
 	}
 	return setOfWords(s.n, words)
-}
-
-// Intersect is the set of the positions that both sets hold. Both belong to the same catalog.
-func (s *Set) Intersect(o *Set) *Set {
-	if s == o || o.count == o.n && s.n == o.n {
-		return s
-	}
-	return s.Filter(o.Contains)
 }
 
 // Equal reports whether both sets belong to catalogs of one size and hold the same positions.
