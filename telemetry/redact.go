@@ -64,15 +64,16 @@ var secretURL = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s/@"']+@`)
 
 // Redact takes out of a text what is a secret by its form.
 func Redact(s string) string {
-	if !suspicious(s) {
+	if len(s) < shortestSecret {
 		return s
 	}
 	s = credential.ReplaceAllStringFunc(secretText.ReplaceAllString(s, redacted), redactCredential)
 	return secretURL.ReplaceAllString(s, "${1}"+redacted+"@")
 }
 
-// suspicious spares most texts the expressions: every form above is at least this long.
-func suspicious(s string) bool { return len(s) >= 9 }
+// shortestSecret is the length of the shortest form above, that of a user in an address: x://u@. It spares short texts
+// the expressions.
+const shortestSecret = 6
 
 // SecretField reports whether a field of this name holds a secret.
 func SecretField(name string) bool {

@@ -41,6 +41,9 @@ func TestRedactByForm(t *testing.T) {
 			}
 		}
 	}
+	if got := telemetry.Redact("x://p@h"); got != "x://[redacted]@h" { // as short as one can be
+		t.Errorf("got %q", got)
+	}
 	for _, s := range []string{"", "find the basic settings of a bearer", "https://example.org/a?b=c", "task-123 skate", "toolsearch.v1.req.acme.s1.search",
 		"sha256:0a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f9"} {
 		if got := telemetry.Redact(s); got != s {
