@@ -119,10 +119,11 @@ func probe(problems func(context.Context) []string) http.Handler {
 			answer(w, http.StatusOK, status{Status: "ok"})
 			return
 		}
+		told := make([]string, len(found)) // found stays as it is: another probe may be told the same
 		for i := range found {
-			found[i] = Redact(found[i])
+			told[i] = Redact(found[i])
 		}
-		answer(w, http.StatusServiceUnavailable, status{Status: "unavailable", Problems: found})
+		answer(w, http.StatusServiceUnavailable, status{Status: "unavailable", Problems: told})
 	})
 }
 

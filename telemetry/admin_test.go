@@ -71,6 +71,9 @@ func TestProbesSayWhatIsWrong(t *testing.T) {
 		!strings.HasPrefix(got.Problems[0], "not connected to NATS") || strings.Contains(body, "hunter2pass") {
 		t.Errorf("%d %s", status, body)
 	}
+	if !strings.Contains(problems[0], "hunter2pass") {
+		t.Error("the probe changed what it was told")
+	}
 	if _, _, body := get(t, a.Address(), "/buildinfo", ""); !strings.Contains(body, `"version":"1.2.3"`) || !strings.Contains(body, `"go":"go`) {
 		t.Errorf("build information %s", body)
 	}
