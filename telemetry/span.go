@@ -230,8 +230,8 @@ type Search struct {
 	CatalogDigest string
 }
 
-// Search opens the span of a search. end is told how many tools each query found and what the gateway's part was, and
-// counts the search too; it is not called for a search that failed, whose span end(nil, "") closes.
+// Search opens the span of a search, which end closes. end is told how many tools each query found and what the
+// gateway's part was, and counts the search too. end(nil, "") is for one that failed, and counts nothing.
 func (r *Recorder) Search(ctx context.Context, s Search) (_ context.Context, end func(found []int, remote string)) {
 	began := time.Now()
 	ctx, span := r.tracer.Start(ctx, "search_tools", searchOptions...)
