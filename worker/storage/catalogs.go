@@ -134,13 +134,16 @@ func (c *Catalogs) Get(ctx context.Context, name string) (Blob, error) {
 	return confirmed(func(p place) (Blob, error) { return c.read(ctx, p, name) })
 }
 
+// believed is how much of what a description claims to be there gets memory before it is read.
+const believed = 64 << 20
+
 func (c *Catalogs) read(ctx context.Context, p place, name string) (Blob, error) {
 	info, msg, err := c.describe(ctx, p, name)
 	if err != nil {
 		return Blob{}, err
 	}
-	blob := make([]byte, 0, min(info.Size, 1<<30))
-	for seq := uint64(1); err == nil && len(blob) < int(info.Size); {
+	blob := make([]byte, 0, min(info.Size, believed))
+	for seq := uint64(1); err == nil && uint64(len(blob)) < info.Size; {
 		var chunk message
 		if chunk, err = c.msgs.get(ctx, p, query{Next: c.chunkSubject(info.NUID), Seq: seq}); err == nil {
 			blob, seq = append(blob, chunk.data...), chunk.seq+1

@@ -3,8 +3,10 @@ package storage
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -240,6 +242,29 @@ func TestCatalogDamaged(t *testing.T) {
 		}
 		healed()
 	})
+}
+
+// A description may claim any size; what is not there takes no memory.
+func TestCatalogClaimsMoreThanThereIs(t *testing.T) { //nolint:paralleltest // it measures what is allocated
+	b := setup(t, Layout{})
+	name := subjects.Digest([]byte("x"))
+	at := func(kind, rest string) string { return "$O." + b.layout.CatalogBucket() + "." + kind + "." + rest }
+	if _, err := b.js.Publish(t.Context(), at("C", "one"), []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	info := fmt.Sprintf(`{"name":%q,"nuid":"one","size":%d,"chunks":1}`, name, uint64(1)<<50)
+	if _, err := b.js.Publish(t.Context(), at("M", base64.URLEncoding.EncodeToString([]byte(name))), []byte(info)); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if got, err := b.catalogs.Get(t.Context(), name); err != nil || string(got.Bytes) != "x" {
+		t.Errorf("got %d bytes, %v", len(got.Bytes), err)
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 256<<20 {
+		t.Errorf("%d MiB for one byte", n>>20)
+	}
 }
 
 func TestScopeRoundTrip(t *testing.T) {
