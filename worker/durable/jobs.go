@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -60,7 +59,7 @@ type tenantJobs struct {
 var _ dispatch.Jobs = (*jobs)(nil)
 
 func newJobs(s *stream, l storage.Layout, o Options, sp *spans) *jobs {
-	return &jobs{stream: s, layout: l, api: apiPrefix(s.js), ackWait: o.AckWait, tenantSlots: o.TenantSlots, log: o.Logger, spans: sp,
+	return &jobs{stream: s, layout: l, api: storage.APIPrefix(s.js), ackWait: o.AckWait, tenantSlots: o.TenantSlots, log: o.Logger, spans: sp,
 		tenants: map[string]*tenantJobs{}, woken: make(chan struct{}, 1)}
 }
 
@@ -298,17 +297,6 @@ func (j *jobs) taking(tenant string, m *nats.Msg) (*nats.Msg, error) {
 		return nil, nats.ErrNoResponders
 	}
 	return nil, nil // no messages, none within the bound, or more asked than there are
-}
-
-// apiPrefix is where the JetStream API of js answers.
-func apiPrefix(js jetstream.JetStream) string {
-	switch o := js.Options(); {
-	case o.APIPrefix != "":
-		return strings.TrimSuffix(o.APIPrefix, ".") + "."
-	case o.Domain != "":
-		return "$JS." + o.Domain + ".API."
-	}
-	return jetstream.DefaultAPIPrefix
 }
 
 // sweep looks once for jobs of which no wake-up told: published while this worker was away, handed back, left by a

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -46,15 +47,19 @@ type messages struct {
 	timeout time.Duration
 }
 
-func newMessages(js jetstream.JetStream, stream string, timeout time.Duration) messages {
-	api := jetstream.DefaultAPIPrefix
+// APIPrefix is where the JetStream API of js answers, with its dot.
+func APIPrefix(js jetstream.JetStream) string {
 	switch o := js.Options(); {
 	case o.APIPrefix != "":
-		api = o.APIPrefix + "."
+		return strings.TrimSuffix(o.APIPrefix, ".") + "."
 	case o.Domain != "":
-		api = "$JS." + o.Domain + ".API."
+		return "$JS." + o.Domain + ".API."
 	}
-	return messages{nc: js.Conn(), api: api, stream: stream, timeout: timeout}
+	return jetstream.DefaultAPIPrefix
+}
+
+func newMessages(js jetstream.JetStream, stream string, timeout time.Duration) messages {
+	return messages{nc: js.Conn(), api: APIPrefix(js), stream: stream, timeout: timeout}
 }
 
 // get asks one place. errNoMessage is its word that there is none; any other error says that it did not answer.
