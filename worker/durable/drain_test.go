@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,9 +103,11 @@ func TestDrainBeforeStart(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	b := newBus(t, storage.Layout{})
-	for _, o := range []Options{{Slots: -2}, {TenantSlots: -1}, {AckWait: -1}, {MaxTakeovers: -1}, {Layout: storage.Layout{Replicas: 9}}} {
-		if _, err := New(b.js, b.nc, o); err == nil {
-			t.Errorf("%+v was accepted", o)
+	for field, o := range map[string]Options{"Slots": {Slots: -2}, "TenantSlots": {TenantSlots: -1}, "AckWait": {AckWait: -1},
+		"EntryBound": {EntryBound: -1}, "HostPatience": {HostPatience: -1}, "WatchWait": {WatchWait: -1}, "Sweep": {Sweep: -1},
+		"MaxTakeovers": {MaxTakeovers: -1}, "Layout.Replicas": {Layout: storage.Layout{Replicas: 9}}} {
+		if _, err := New(b.js, b.nc, o); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v", field, err)
 		}
 	}
 	if _, err := New(nil, nil, Options{}); err == nil {

@@ -113,7 +113,7 @@ func (o Options) validate() error {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"AckWait", o.AckWait}, {"EntryBound", o.EntryBound}, {"WatchWait", o.WatchWait}, {"Sweep", o.Sweep}} {
+	}{{"AckWait", o.AckWait}, {"EntryBound", o.EntryBound}, {"HostPatience", o.HostPatience}, {"WatchWait", o.WatchWait}, {"Sweep", o.Sweep}} {
 		if d.value < time.Millisecond {
 			return fmt.Errorf("durable: Options.%s is %s; use 1 ms or more", d.name, d.value)
 		}
