@@ -11,11 +11,10 @@
 //
 // Runtimes and orchestrators live in the account [Clients], users' interfaces in [Interfaces]; workers, tool hosts,
 // operators and JetStream live in [Service]. [Crossings] lists what passes between them. One account would not do, however
-// narrow its permissions:
-// a message names the subject of its reply, whoever answers publishes there with rights of its own, and JetStream's
-// acknowledgement of a permitted stop could so be sent to another session's stop, or over a journal record. Between
-// accounts the server replaces the reply's subject by one of its own, and what comes back stays in the account that
-// asked.
+// narrow its permissions: a message names the subject of its reply, whoever answers publishes there with rights of its
+// own, and JetStream's acknowledgement of a permitted stop could so be sent to another session's stop, or over a journal
+// record. Between accounts the server replaces the reply's subject by one of its own, and what comes back stays in the
+// account that asked.
 //
 // # Invariants
 //
