@@ -225,8 +225,7 @@ func TestWorkerAndClient(t *testing.T) {
 			t.Errorf("search %q: exit code %d, want %d\n%s%s", query, code, want, out, errs)
 		}
 	}
-	code, _, errs = runs(t, nil, "search", "--nats", url, "--scope", reply.Scope, "--arguments", "5")
-	if code != 3 || !strings.Contains(errs, "BAD_REQUEST") {
+	if code, _, errs := runs(t, nil, "search", "--nats", url, "--scope", "nonsense", "q"); code != 3 || !strings.Contains(errs, "BAD_REQUEST") {
 		t.Errorf("a refused search: exit code %d: %s", code, errs)
 	}
 	end(worker)

@@ -74,9 +74,6 @@ func (a *app) connectionAction(action, short string, local bool) *cobra.Command 
 			if m.id != "" && !subjects.ValidToken(m.id) {
 				return usagef("--call-id must be 1 to %d of A-Z a-z 0-9 _ -", subjects.MaxToken)
 			}
-			if err := s.validate(cmd); err != nil {
-				return err
-			}
 			r := &subjects.AssembleRequest{Tools: json.RawMessage("[]"), Surface: subjects.Surface(s.surface)}
 			if s.handle == "" && (s.sample || len(s.catalogs) > 0) {
 				if r, err = a.request(cmd, &s); err != nil {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -74,26 +73,10 @@ func (a *app) tools(s *scoping) (json.RawMessage, error) {
 	return set.JSON(), nil
 }
 
-// handle is how assemble names a scope.
-var handle = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-
-// validate names the flag that cannot be right, whatever a worker has stored.
-func (s *scoping) validate(cmd *cobra.Command) error {
-	for flag, h := range map[string]string{"scope": s.handle, "parent": s.parent} {
-		if h != "" && !handle.MatchString(h) {
-			return usagef("--%s is %q; it must be sha256: and 64 hex digits, as `toolsearch assemble` prints it", flag, h)
-		}
-	}
-	if cmd.Flags().Changed("context-length") && s.contextLength <= 0 {
-		return usagef("--context-length must be more than 0")
-	}
-	return nil
-}
-
 // request is the assemble request of the flags.
 func (a *app) request(cmd *cobra.Command, s *scoping) (*subjects.AssembleRequest, error) {
-	if err := s.validate(cmd); err != nil {
-		return nil, err
+	if cmd.Flags().Changed("context-length") && s.contextLength <= 0 {
+		return nil, usagef("--context-length must be more than 0")
 	}
 	tools, err := untilEnd(cmd.Context(), func() (json.RawMessage, error) { return a.tools(s) })
 	if err != nil {
@@ -153,7 +136,7 @@ func (a *app) scope(cmd *cobra.Command, s *scoping) (*subjects.AssembleRequest, 
 			return nil, usagef("--scope says all; --%s does not go with it", f)
 		}
 	}
-	return nil, s.validate(cmd)
+	return nil, nil
 }
 
 // open makes the scope, where it is not a handle already.
