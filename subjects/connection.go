@@ -141,7 +141,8 @@ type AccountsRequest struct {
 
 // AccountsReply is the list, or that it has not changed, or why there is none.
 type AccountsReply struct {
-	Accounts    []LinkedAccount `json:"accounts,omitempty"`
+	// Accounts is empty, and not nil, where the user has none.
+	Accounts    []LinkedAccount `json:"accounts,omitzero"`
 	ETag        string          `json:"etag,omitempty"`
 	NotModified bool            `json:"not_modified,omitempty"`
 	Refusal     *Refusal        `json:"refusal,omitempty"`

@@ -21,7 +21,7 @@ import (
 type message struct {
 	value  any // a pointer to a zero value; nil where there is no one type
 	encode func(v any) ([]byte, error)
-	// emitted: this side writes every field that is not marked omitempty, so the schema must require exactly those.
+	// emitted: this side writes every field that is not marked omitempty or omitzero, so the schema must require exactly those.
 	emitted bool
 	// others: fields of the schema that are not the type's, each with its reason in the table.
 	others []string
@@ -354,7 +354,7 @@ func (w fieldWalk) structs(typ reflect.Type, n node, at string, others []string)
 	for f := range fieldsOf(typ) {
 		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
 		fields[name] = f
-		if !strings.Contains(opts, "omitempty") {
+		if !strings.Contains(opts, "omitempty") && !strings.Contains(opts, "omitzero") {
 			always = append(always, name)
 		}
 	}

@@ -323,6 +323,14 @@ func TestAccountsOfAnInterface(t *testing.T) {
 	if after, err := b.session.Accounts(t.Context(), list.ETag); err != nil || after.NotModified || len(after.Accounts) != len(list.Accounts)-1 {
 		t.Errorf("%+v, %v", after, err)
 	}
+	for _, account := range list.Accounts[1:] {
+		if _, err := b.session.Disconnect(t.Context(), account.ConnectionID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if none, err := b.session.Accounts(t.Context(), ""); err != nil || none.Accounts == nil || len(none.Accounts) != 0 || none.Refusal != nil {
+		t.Errorf("of none: %+v, %v", none, err)
+	}
 	before := b.gateway.RequestCount()
 	b.portal.Close()
 	if gone, err := b.session.Accounts(t.Context(), ""); err != nil || gone.Refusal.Code != subjects.RefusalUnreachable {
