@@ -86,7 +86,7 @@ func stage(t testing.TB, rec, runtime *telemetry.Recorder, o Options) *theater {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = host.Stop(context.Background()) })
-	c, err := subjects.NewClient(x.dial(), subjects.ClientOptions{Inject: runtime.Inject, Start: runtime.Outgoing, AskAgain: wait})
+	c, err := subjects.NewClient(x.dial(), subjects.ClientOptions{Inject: runtime.Inject, Start: runtime.Outgoing, AskAgain: wait, Reattach: wait})
 	if err != nil {
 		t.Fatal(err)
 	}

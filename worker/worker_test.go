@@ -51,9 +51,9 @@ func setup(t testing.TB, o Options, prepare ...func(*Worker)) *bundle {
 // worker starts one more worker on the bus.
 func (b *bundle) worker(o Options, prepare ...func(*Worker)) *Worker {
 	b.t.Helper()
-	if o.Layout.ReadTimeout == 0 {
-		o.Layout.ReadTimeout = wait // a slow machine is not what is tested
-	}
+	// A slow machine is not what is tested.
+	defaultTo(&o.Layout.ReadTimeout, wait)
+	defaultTo(&o.Calls.WatchWait, wait)
 	nc, err := Connect(context.Background(), ConnectOptions{URLs: []string{""}, Extra: []nats.Option{b.bus.InProcess()}, Logger: o.Logger})
 	if err != nil {
 		b.t.Fatal(err)

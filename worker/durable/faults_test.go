@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -18,7 +19,7 @@ import (
 )
 
 // events reads what the result stream holds of a call, in order.
-func (b *bus) events(k dispatch.CallKey) (out []subjects.Event) {
+func (b *bus) events(k dispatch.CallKey) []subjects.Event {
 	b.t.Helper()
 	client, err := subjects.NewClient(b.nc, subjects.ClientOptions{Root: b.layout.Root})
 	if err != nil {
@@ -26,17 +27,29 @@ func (b *bus) events(k dispatch.CallKey) (out []subjects.Event) {
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	seq, err := client.Session(k.Tenant, k.Session).Watch(ctx, subjects.WatchOptions{Call: k.Call, Replay: true})
+	for {
+		out, err := replay(ctx, client.Session(k.Tenant, k.Session), k.Call)
+		if err == nil {
+			return out
+		}
+		if !errors.Is(err, &subjects.Error{Code: subjects.CodeUnavailable}) { // a large body that took a slow machine too long
+			b.t.Fatal(err)
+		}
+	}
+}
+
+func replay(ctx context.Context, s *subjects.Session, call string) (out []subjects.Event, _ error) {
+	seq, err := s.Watch(ctx, subjects.WatchOptions{Call: call, Replay: true})
 	if err != nil {
-		b.t.Fatal(err)
+		return nil, err
 	}
 	for ev, err := range seq {
 		if err != nil {
-			b.t.Fatal(err)
+			return nil, err
 		}
 		out = append(out, ev)
 	}
-	return out
+	return out, nil
 }
 
 // stored counts the messages of a call in the result stream.
