@@ -300,13 +300,16 @@ func (o *nearOracle) near(query string, limit int) (hits []hit) {
 	for _, d := range o.docs {
 		average += d.length / float64(len(o.docs))
 	}
+	worths := map[string]float64{} // counted once: over thousands of documents it takes its time
 	for _, t := range terms {
-		total += rarity(t, max(o.df(t), 1))
+		df := o.df(t)
+		total += rarity(t, max(df, 1))
+		worths[t] = rarity(t, df)
 	}
 	for _, d := range o.docs {
 		evidence, covered, named := 0.0, 0.0, 0.0
 		for i, t := range terms {
-			tf, worth := d.counts[t], rarity(t, o.df(t))
+			tf, worth := d.counts[t], worths[t]
 			if tf == 0 {
 				continue
 			}
@@ -316,7 +319,7 @@ func (o *nearOracle) near(query string, limit int) (hits []hit) {
 				named++
 			}
 			if i > 0 && d.counts[terms[i-1]] > 0 && d.pairs[[2]string{terms[i-1], t}] {
-				evidence += 0.5 * min(worth, rarity(terms[i-1], o.df(terms[i-1])))
+				evidence += 0.5 * min(worth, worths[terms[i-1]])
 			}
 		}
 		if covered > 0 {
