@@ -212,7 +212,8 @@ func TestWatchFollowsToTheLastGeneration(t *testing.T) {
 	over("over", 2)
 	again("runs", 1)
 	w.event("twice", "summary.again", &subjects.SummaryEvent{Event: subjects.EventSummary, CallID: "twice", BatchReply: batchOf(1)})
-	if err := w.nc.Flush(); err != nil {
+	// A stream stores in order, so all of it is there once one more message is.
+	if _, err := w.nc.RequestWithContext(inTime(t), subjects.DefaultRoot.Result("acme", "s1", "last"), nil); err != nil {
 		t.Fatal(err)
 	}
 	for call, want := range map[string][]string{
