@@ -221,11 +221,7 @@ func (c *Client) attempt(ctx context.Context, r request) (body json.RawMessage, 
 }
 
 func (c *Client) newRequest(ctx context.Context, r request, token string) (*http.Request, error) {
-	var payload io.Reader = unrepeatable{}
-	if r.body != nil {
-		payload = bytes.NewReader(r.body)
-	}
-	req, err := http.NewRequestWithContext(ctx, r.route.method, c.origin.resolve(r.path, r.query), payload)
+	req, err := http.NewRequestWithContext(ctx, r.route.method, c.origin.resolve(r.path, r.query), Payload(r.body))
 	if err != nil {
 		return nil, err
 	}
@@ -247,8 +243,15 @@ func (c *Client) newRequest(ctx context.Context, r request, token string) (*http
 	return req, nil
 }
 
-// unrepeatable is the empty body of a GET. Without a body net/http would repeat the request by itself on a broken
-// connection, as it does with idempotency keys.
+// Payload reads the body of a request, nil for none. It is never nil itself: a GET without any body net/http would repeat
+// by itself on a broken connection, as it does with idempotency keys.
+func Payload(body []byte) io.Reader {
+	if body == nil {
+		return unrepeatable{}
+	}
+	return bytes.NewReader(body)
+}
+
 type unrepeatable struct{}
 
 func (unrepeatable) Read([]byte) (int, error) { return 0, io.EOF }

@@ -248,11 +248,7 @@ func (c *Client) send(ctx context.Context, token, method, id, etag string, body 
 	}
 	var sent atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }})
-	var payload io.Reader = unrepeatable{}
-	if body != nil {
-		payload = bytes.NewReader(body)
-	}
-	r, err := http.NewRequestWithContext(ctx, method, target, payload)
+	r, err := http.NewRequestWithContext(ctx, method, target, connectors.Payload(body))
 	if err != nil {
 		return nil, &Error{Kind: KindRefused, Code: "BAD_REQUEST", Message: "the request cannot be made", cause: err}
 	}
@@ -288,11 +284,6 @@ func (c *Client) send(ctx context.Context, token, method, id, etag string, body 
 	}
 	return nil, a.refusal(method)
 }
-
-// unrepeatable is an empty body. Without a body net/http would repeat a GET by itself on a broken connection.
-type unrepeatable struct{}
-
-func (unrepeatable) Read([]byte) (int, error) { return 0, io.EOF }
 
 // understood reports whether the answer to a change is the service's own: nothing, or an object. Anything else, a page of
 // some proxy perhaps, is no word that the change was made.

@@ -31,11 +31,17 @@ func guarded(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
-		Users: []*server.User{{Username: "runtime", Password: "p", Permissions: &server.Permissions{
-			Publish:   &server.SubjectPermission{Allow: p.Publish},
-			Subscribe: &server.SubjectPermission{Allow: p.Subscribe},
-		}}}})
+	return serve(t, &server.Options{Users: []*server.User{{Username: "runtime", Password: "p", Permissions: &server.Permissions{
+		Publish:   &server.SubjectPermission{Allow: p.Publish},
+		Subscribe: &server.SubjectPermission{Allow: p.Subscribe},
+	}}}})
+}
+
+// serve runs a server on a port of this machine and gives its address.
+func serve(t *testing.T, o *server.Options) string {
+	t.Helper()
+	o.Host, o.Port, o.NoSigs, o.NoLog = "127.0.0.1", server.RANDOM_PORT, true, true
+	s, err := server.NewServer(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,22 +202,14 @@ func TestWatchTellsOfItsConnection(t *testing.T) {
 // TestNoJetStream checks that a server without it is told as that, within seconds and with what to do.
 func TestNoJetStream(t *testing.T) {
 	t.Parallel()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(10 * time.Second) {
-		t.Fatal("the server did not start")
-	}
+	at := serve(t, &server.Options{})
 	for line, want := range map[string]string{
 		"init": "JetStream", "init --check": "JetStream", "jobs list": "JetStream", "jobs show x": "JetStream", "jobs retry x": "JetStream",
 		"watch --replay": "JetStream", "stop": "start a worker", "search --sample mail": "no worker answers",
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
-			got := run(t, "", append(strings.Fields(line), "--nats", "nats://"+s.Addr().String(), "--timeout", "1h")...)
+			got := run(t, "", append(strings.Fields(line), "--nats", "nats://"+at, "--timeout", "1h")...)
 			if got.code != command.ExitRefused || !strings.Contains(got.err, want) {
 				t.Errorf("exit code %d, want %d and %q; err: %s", got.code, command.ExitRefused, want, got.err)
 			}
@@ -247,7 +245,7 @@ func TestTLSIsTold(t *testing.T) {
 		return cert, key
 	}
 	start := func(cert, key string, clients bool) string {
-		o := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, TLS: cert != ""}
+		o := &server.Options{TLS: cert != ""}
 		if o.TLS {
 			c, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: cert, KeyFile: key, CaFile: cert, Verify: clients})
 			if err != nil {
@@ -255,16 +253,7 @@ func TestTLSIsTold(t *testing.T) {
 			}
 			o.TLSConfig, o.TLSVerify, o.TLSTimeout = c, clients, 10
 		}
-		s, err := server.NewServer(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Start()
-		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-		if !s.ReadyForConnections(10 * time.Second) {
-			t.Fatal("the server did not start")
-		}
-		return s.Addr().String()
+		return serve(t, o)
 	}
 	own, ownKey := pairOf("own", net.IPv4(127, 0, 0, 1))
 	named, namedKey := pairOf("named")
